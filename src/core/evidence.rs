@@ -1,0 +1,44 @@
+//! What onefold's own journal knows about the ledgers' rows, for the rules that ask it
+//! (contract, sections 3 to 5). The store reads it; the core only looks things up.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::*;
+use super::status::Ledger;
+use super::time::Timestamp;
+
+/// An operator's choice of the order that its intent keeps (contract, section 4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepOverride {
+    pub order_id: OrderId,
+    pub because: String,
+}
+
+/// One effect on one row, whichever plan wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Effect {
+    pub ledger: Ledger,
+    pub tenant_id: TenantId,
+    pub id: RowId,
+    pub from: String,
+    pub to: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// When `converge` last asked the provider about a charge, by the row that carries it.
+    pub asked_charges: HashMap<(TenantId, PaymentId), Timestamp>,
+    /// Orders in motion whose charges `converge` has asked about, with the version of the order
+    /// row at that time: another version means that it has moved since.
+    pub asked_orders: HashMap<(TenantId, OrderId), Version>,
+    /// Charges whose refund the provider refused for good.
+    pub refused_refunds: HashSet<(TenantId, PaymentId)>,
+    /// What finished steps of this journal refunded, in minor units, by payment row.
+    pub refunded_by_us: HashMap<(TenantId, PaymentId), i64>,
+    /// Overrides that have not been withdrawn, by the order to be kept.
+    pub keeps: BTreeMap<(TenantId, OrderId), String>,
+    /// How often an effect has ended before (done, or refused by the provider); absent is never.
+    pub occurrences: HashMap<Effect, u32>,
+}
