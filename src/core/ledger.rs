@@ -1,5 +1,7 @@
 //! The rows of the four ledgers as the contract's section 1 has them.
 
+use std::collections::HashSet;
+
 use super::ids::*;
 use super::money::Currency;
 use super::status::*;
@@ -119,5 +121,17 @@ impl Ledgers {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Adds rows of another reading; a row that is here already stays as it is.
+    pub fn absorb(&mut self, other: Self) {
+        fn add<T, K: Eq + std::hash::Hash>(into: &mut Vec<T>, rows: Vec<T>, key: impl Fn(&T) -> K) {
+            let here: HashSet<K> = into.iter().map(&key).collect();
+            into.extend(rows.into_iter().filter(|row| !here.contains(&key(row))));
+        }
+        add(&mut self.orders, other.orders, |r| (r.tenant_id.clone(), r.order_id.clone()));
+        add(&mut self.payments, other.payments, |r| (r.tenant_id.clone(), r.payment_id.clone()));
+        add(&mut self.inventory, other.inventory, |r| (r.tenant_id.clone(), r.hold_id.clone()));
+        add(&mut self.messages, other.messages, |r| (r.tenant_id.clone(), r.message_id.clone()));
     }
 }

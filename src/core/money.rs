@@ -27,6 +27,26 @@ impl Currency {
         format!("{} {}", self.show_bare(amount_minor), self.code())
     }
 
+    /// Minor units of a plain decimal text in major units: `12.34` of CNY is 1234. `None` where the
+    /// text is no decimal, has digits other than zeros beyond the currency's decimals, or does not fit.
+    pub fn minor_of_decimal(self, text: &str) -> Option<i64> {
+        let decimals = self.decimals() as usize;
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", text),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let all_digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+        if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) {
+            return None;
+        }
+        let (kept, beyond) = fraction.split_at(fraction.len().min(decimals));
+        if beyond.bytes().any(|b| b != b'0') {
+            return None;
+        }
+        format!("{sign}{whole}{kept:0<decimals$}").parse().ok()
+    }
+
     /// As [`Currency::show`], without the code.
     pub fn show_bare(self, amount_minor: i128) -> String {
         let decimals = self.decimals() as usize;
@@ -114,6 +134,19 @@ mod tests {
         assert_eq!(show("JPY", 9899), "9899 JPY");
         assert_eq!(show("KWD", -1), "-0.001 KWD");
         assert_eq!(show("EUR", i128::from(i64::MIN)), "-92233720368547758.08 EUR");
+    }
+
+    #[test]
+    fn a_decimal_is_read_exactly_or_not_at_all() {
+        let minor = |code: &str, text| code.parse::<Currency>().unwrap().minor_of_decimal(text);
+        assert_eq!(minor("CNY", "12.34"), Some(1234));
+        assert_eq!(minor("CNY", "12"), Some(1200));
+        assert_eq!(minor("CNY", "-0.5000"), Some(-50));
+        assert_eq!(minor("JPY", "9899.00"), Some(9899));
+        assert_eq!(minor("KWD", "1.2"), Some(1200));
+        for bad in ["12.345", "", ".5", "1,000", "1e3", "x", "92233720368547758.08"] {
+            assert_eq!(minor("CNY", bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -1,15 +1,30 @@
 //! The plan: what was decided, in a canonical form with a digest (contract, section 8), and the
 //! sums that must close (section 7).
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 
-use super::evidence::KeepOverride;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::canonical;
+use super::decide::{Verdict, decide};
+use super::evidence::{Evidence, KeepOverride};
+use super::explain::{OrderEvidence, explain};
+use super::facts::Facts;
+use super::hash::FieldHash;
 use super::ids::*;
+use super::join::{Intent, Joined};
+use super::ledger::Ledgers;
 use super::money::Currency;
 use super::policy::Policy;
 use super::scope::Scope;
+use super::seen::seen;
 use super::status::{Ledger, status_type};
+use super::steps::steps;
+use super::sums::{Counter, Parts};
 use super::time::Timestamp;
+use crate::error::{Error, Exit};
 
 status_type!(
     /// What becomes of an intent (contract, section 4).
@@ -23,10 +38,11 @@ status_type!(
 );
 
 status_type!(
-    /// A difference that has a name (contract, section 6).
+    /// A difference that has a name (contract, section 6). Listed by name, so that their order
+    /// is that of the names.
     Finding {
-        CancelPending = "CANCEL_PENDING",
         CancelledButCaptured = "CANCELLED_BUT_CAPTURED",
+        CancelPending = "CANCEL_PENDING",
         CapturedNotConfirmed = "CAPTURED_NOT_CONFIRMED",
         ChargeDisagrees = "CHARGE_DISAGREES",
         ClockSkew = "CLOCK_SKEW",
@@ -47,8 +63,8 @@ status_type!(
         NoStock = "NO_STOCK",
         OrderInMotion = "ORDER_IN_MOTION",
         OrderPaidNoPayment = "ORDER_PAID_NO_PAYMENT",
-        OverRefunded = "OVER_REFUNDED",
         Overpaid = "OVERPAID",
+        OverRefunded = "OVER_REFUNDED",
         OwnerMismatch = "OWNER_MISMATCH",
         PaidWithoutStock = "PAID_WITHOUT_STOCK",
         PartiallyPaid = "PARTIALLY_PAID",
@@ -94,7 +110,7 @@ pub struct PlannedIntent {
     pub session_id: Option<SessionId>,
     /// By bytes.
     pub orders: Vec<OrderId>,
-    /// By ledger and bytes.
+    /// By the ledger's name and bytes.
     pub orphans: Vec<(Ledger, RowId)>,
     pub outcome: Outcome,
     pub keep: Option<OrderId>,
@@ -106,6 +122,13 @@ pub struct PlannedIntent {
     pub review_reasons: Vec<Finding>,
     /// The row of the table in the contract's section 4, 1 to 8.
     pub decided_by: u8,
+    /// What is captured and not given back, by currency, in minor units.
+    #[serde(default)]
+    pub captured: BTreeMap<Currency, i128>,
+    /// The facts of each order that the decision rests on; empty for a single order without
+    /// findings.
+    #[serde(default)]
+    pub evidence: Vec<OrderEvidence>,
     pub steps: Vec<Step>,
     /// Every row of an intent that has steps, as it was when the plan was made: what `apply`
     /// compares with before it moves anything (section 5). Empty where there are no steps.
@@ -173,4 +196,293 @@ pub struct StockSum {
     pub in_review: i128,
     pub unsettled: i128,
     pub clean: i128,
+}
+
+/// What [`make`] decided: a plan without a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    pub as_of: Timestamp,
+    pub scope: Scope,
+    pub policy: Policy,
+    /// Sorted as the contract's section 8 says.
+    pub intents: Vec<PlannedIntent>,
+    pub sums: Sums,
+}
+
+/// Decides every intent that is in scope.
+///
+/// `ledgers` holds whole neighbourhoods, as [`Joined::new`] wants them; intents that are out of
+/// scope take part in the grouping only. `as_of` is when the scope was frozen, or now.
+///
+/// Fails where an operator's choice cannot be kept to, and where the sums do not close.
+pub fn make(
+    ledgers: &Ledgers,
+    scope: &Scope,
+    policy: &Policy,
+    as_of: Timestamp,
+    evidence: &Evidence,
+) -> Result<Decided, PlanError> {
+    let joined = Joined::new(ledgers, policy, as_of);
+    let mut counter = Counter::default();
+    let mut intents = Vec::new();
+    for intent in joined.intents().filter(|i| i.in_scope(scope)) {
+        let planned = plan_intent(&intent, policy, as_of, evidence)?;
+        counter.add(&intent, &planned, as_of);
+        intents.push((intent.first_row(), planned));
+    }
+    intents.sort_unstable_by(|(first_a, a), (first_b, b)| {
+        (&a.tenant_id, &a.user_id, &a.show_id, &a.session_id, first_a).cmp(&(
+            &b.tenant_id,
+            &b.user_id,
+            &b.show_id,
+            &b.session_id,
+            first_b,
+        ))
+    });
+    let intents = intents.into_iter().map(|(_, planned)| planned).collect();
+    let sums = counter.sums();
+    check_sums(&sums)?;
+    Ok(Decided { as_of, scope: scope.clone(), policy: policy.clone(), intents, sums })
+}
+
+/// Decides one intent and lists its steps.
+pub fn plan_intent(
+    intent: &Intent<'_>,
+    policy: &Policy,
+    as_of: Timestamp,
+    evidence: &Evidence,
+) -> Result<PlannedIntent, PlanError> {
+    let Chosen { live: chosen, dead } = chosen(intent, evidence)?;
+    let facts = Facts::new(intent, as_of, evidence);
+    let mut decision = decide(&facts, policy, as_of, evidence, chosen.as_ref().map(|(index, _)| *index));
+    // The choice between several orders was an operator's, and theirs is gone: they choose again.
+    if chosen.is_none()
+        && !dead.is_empty()
+        && facts.live().count() > 1
+        && matches!(decision.verdict, Verdict::Settled { .. })
+    {
+        decision.findings.insert(Finding::DuplicateOrders);
+        decision.verdict = Verdict::Review([Finding::DuplicateOrders].into());
+    }
+    let steps = steps(&facts, &decision, policy, evidence);
+    let (outcome, keep, review_reasons) = match decision.verdict {
+        Verdict::Review(reasons) => (Outcome::Review, None, reasons.into_iter().collect()),
+        Verdict::Unsettled => (Outcome::Unsettled, None, Vec::new()),
+        Verdict::Settled { keep, .. } => {
+            let outcome = match keep {
+                _ if steps.is_empty() => Outcome::Clean,
+                Some(_) => Outcome::Keep,
+                None => Outcome::Unwind,
+            };
+            (outcome, keep.map(|i| intent.orders[i].order.order_id.clone()), Vec::new())
+        }
+    };
+
+    let mut captured = BTreeMap::new();
+    for charge in intent.payments().filter(|c| c.net_minor() != 0) {
+        *captured.entry(charge.row.currency).or_insert(0) += charge.net_minor();
+    }
+    // A million plain purchases need no explanation.
+    let is_plain = outcome == Outcome::Clean && intent.orders.len() < 2 && decision.findings.is_empty();
+    let mut order_evidence =
+        if is_plain { Vec::new() } else { explain(&facts, outcome, keep.as_ref(), chosen.is_some()) };
+    for order in order_evidence.iter_mut().filter(|o| dead.contains(&&o.order_id)) {
+        order.because += "; an operator chose to keep it, but it is no longer live";
+    }
+    let mut orders: Vec<OrderId> = intent.orders.iter().map(|o| o.order.order_id.clone()).collect();
+    orders.sort_unstable();
+    let mut orphans: Vec<(Ledger, RowId)> = intent.orphans.iter().map(|o| (o.ledger(), o.id())).collect();
+    orphans.sort_unstable_by(|(a, id_a), (b, id_b)| (a.as_str(), id_a).cmp(&(b.as_str(), id_b)));
+    Ok(PlannedIntent {
+        intent_id: intent_id(intent.tenant_id, &orders, &orphans),
+        tenant_id: intent.tenant_id.clone(),
+        user_id: intent.user_id.cloned(),
+        show_id: intent.show_id.cloned(),
+        session_id: intent.session_id.cloned(),
+        orders,
+        orphans,
+        outcome,
+        override_keep: chosen.map(|(_, keep)| keep).filter(|_| keep.is_some()),
+        keep,
+        findings: decision.findings.into_iter().collect(),
+        review_reasons,
+        decided_by: decision.decided_by,
+        captured,
+        evidence: order_evidence,
+        seen: if steps.is_empty() { Vec::new() } else { seen(intent) },
+        steps,
+    })
+}
+
+/// What operators have chosen in an intent.
+#[derive(Default)]
+struct Chosen<'a> {
+    /// The order to keep, as an index.
+    live: Option<(usize, KeepOverride)>,
+    /// Orders that were to be kept and are no longer there to be kept.
+    dead: Vec<&'a OrderId>,
+}
+
+fn chosen<'a>(intent: &Intent<'a>, evidence: &Evidence) -> Result<Chosen<'a>, PlanError> {
+    let mut chosen = Chosen::default();
+    if evidence.keeps.is_empty() {
+        return Ok(chosen);
+    }
+    for (i, rows) in intent.orders.iter().enumerate() {
+        let order = rows.order;
+        let Some(because) = evidence.keeps.get(&(order.tenant_id.clone(), order.order_id.clone())) else {
+            continue;
+        };
+        if !order.status.is_live() {
+            chosen.dead.push(&order.order_id);
+            continue;
+        }
+        if let Some((_, other)) = &chosen.live {
+            return Err(PlanError::TwoOverrides {
+                tenant_id: order.tenant_id.clone(),
+                orders: [other.order_id.clone(), order.order_id.clone()],
+            });
+        }
+        chosen.live = Some((i, KeepOverride { order_id: order.order_id.clone(), because: because.clone() }));
+    }
+    Ok(chosen)
+}
+
+/// A name that depends on nothing but which rows the intent is made of.
+fn intent_id(tenant_id: &TenantId, orders: &[OrderId], orphans: &[(Ledger, RowId)]) -> String {
+    let mut hash = FieldHash::new().text(tenant_id.as_str());
+    for id in orders {
+        hash = hash.text(Ledger::Orders.as_str()).text(id.as_str());
+    }
+    for (ledger, id) in orphans {
+        hash = hash.text(ledger.as_str()).text(id.as_str());
+    }
+    format!("I-{}", hash.short_hex())
+}
+
+/// Refuses sums that do not close, or that readers of JSON could not hold in 64 bits.
+fn check_sums(sums: &Sums) -> Result<(), PlanError> {
+    let money = sums.money.iter().map(|s| (format!("{} of tenant {}", s.currency, s.tenant_id), s.parts()));
+    let stock = sums
+        .stock
+        .iter()
+        .map(|s| (format!("the stock of show {} of tenant {}", s.show_id, s.tenant_id), s.parts()));
+    for (what, parts) in money.chain(stock) {
+        if parts[0] != parts[1..].iter().sum() {
+            return Err(PlanError::SumsDoNotClose { what, parts: Box::new(parts) });
+        }
+        if parts.iter().any(|part| i64::try_from(*part).is_err()) {
+            return Err(PlanError::SumTooLarge { what });
+        }
+    }
+    Ok(())
+}
+
+impl Decided {
+    /// Names the plan, and computes its digest.
+    pub fn into_plan(self, plan_id: String, made_at: Timestamp, freeze_id: Option<String>) -> Plan {
+        let Self { as_of, scope, policy, intents, sums } = self;
+        let digest = String::new();
+        let mut plan = Plan { plan_id, digest, as_of, made_at, freeze_id, scope, policy, intents, sums };
+        plan.digest = plan.compute_digest();
+        plan
+    }
+}
+
+impl Plan {
+    /// Whether the plan still is what its digest was made of; a loaded one may have been edited.
+    #[must_use]
+    pub fn digest_matches(&self) -> bool {
+        self.digest == self.compute_digest()
+    }
+
+    /// `sha256:` and the hex of the hash over the canonical JSON of everything but the plan's
+    /// name, digest, time and freeze. Intent by intent, since there may be a million.
+    fn compute_digest(&self) -> String {
+        let Self { plan_id: _, digest: _, made_at: _, freeze_id: _, as_of, scope, policy, intents, sums } =
+            self;
+        let mut hash = Sha256::new();
+        hash.update("{\"as_of\":");
+        hash.update(canonical_text(as_of));
+        hash.update(",\"intents\":[");
+        for (i, intent) in intents.iter().enumerate() {
+            if i > 0 {
+                hash.update(",");
+            }
+            hash.update(canonical_text(intent));
+        }
+        hash.update("],\"policy\":");
+        hash.update(canonical_text(policy));
+        hash.update(",\"scope\":");
+        hash.update(canonical_text(scope));
+        hash.update(",\"sums\":");
+        hash.update(canonical_text(sums));
+        hash.update("}");
+        format!("sha256:{}", hex::encode(hash.finalize()))
+    }
+}
+
+fn canonical_text<T: Serialize>(part: &T) -> String {
+    let value = serde_json::to_value(part).expect("a plan's parts have string keys and 64-bit numbers");
+    let mut text = String::new();
+    canonical::write(&value, &mut text);
+    text
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// Two orders are chosen to be kept, and they are one intent.
+    TwoOverrides { tenant_id: TenantId, orders: [OrderId; 2] },
+    /// A bug: money or stock was lost or counted twice. The total, then its parts in the order of
+    /// the contract's section 7.
+    SumsDoNotClose { what: String, parts: Box<Parts> },
+    /// The amounts of the ledgers add up to more than 64 bits hold.
+    SumTooLarge { what: String },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TwoOverrides { tenant_id, orders: [a, b] } => write!(
+                f,
+                "orders {a} and {b} of tenant {tenant_id} belong to one intent, and both are chosen to be kept"
+            ),
+            Self::SumsDoNotClose { what, parts } => {
+                let [total, parts @ ..] = &**parts;
+                write!(
+                    f,
+                    "the plan is refused, its sums do not close: of {total} for {what} it accounts for {parts:?}"
+                )
+            }
+            Self::SumTooLarge { what } => {
+                write!(f, "the plan is refused, {what} adds up to more than 64 bits hold")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl PlanError {
+    /// What the operator does next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TwoOverrides { .. } => "withdraw one of the two: onefold plan --withdraw-keep ORDER",
+            Self::SumsDoNotClose { .. } => {
+                "this is a bug of onefold: nothing was changed; report it with the plan's scope"
+            }
+            Self::SumTooLarge { .. } => "look for wrong amounts in the ledgers, or narrow the scope",
+        }
+    }
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Self {
+        let exit = match error {
+            PlanError::SumsDoNotClose { .. } => Exit::Failure,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, error.to_string()).hint(error.hint())
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::freeze::Asked;
 use super::ids::*;
 use super::time::Timestamp;
 
@@ -50,6 +51,21 @@ impl Scope {
             && named(&self.sessions, place.session_id)
             && self.from.is_none_or(|from| from <= place.created_at)
             && self.to.is_none_or(|to| place.created_at < to)
+    }
+
+    /// Whether what is asked about may be in scope: what is not said may be anything.
+    pub fn may_cover(&self, asked: &Asked<'_>) -> bool {
+        fn named<T: Ord>(names: &BTreeSet<T>, value: Option<&T>) -> bool {
+            names.is_empty() || value.is_none_or(|v| names.contains(v))
+        }
+        let in_window = asked
+            .created_at
+            .is_none_or(|at| self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to));
+        named(&self.tenants, Some(asked.tenant_id))
+            && named(&self.users, asked.user_id)
+            && named(&self.shows, asked.show_id)
+            && named(&self.sessions, asked.session_id)
+            && in_window
     }
 
     /// Whether some row could be in both scopes.

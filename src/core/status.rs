@@ -39,6 +39,32 @@ impl Ledger {
         }
     }
 
+    /// The names of its statuses.
+    pub const fn statuses(self) -> &'static [&'static str] {
+        match self {
+            Self::Orders => OrderStatus::NAMES,
+            Self::Payments => PaymentStatus::NAMES,
+            Self::Inventory => HoldStatus::NAMES,
+            Self::Messages => MessageStatus::NAMES,
+        }
+    }
+
+    /// Whether a row that was once `from` may be `to`: by no move, or by some.
+    pub fn may_become(self, from: &str, to: &str) -> bool {
+        let mut reached = vec![from];
+        let mut next = 0;
+        while let Some(at) = reached.get(next).copied() {
+            if at == to {
+                return true;
+            }
+            let further = self.statuses().iter().filter(|status| self.may_move(at, status));
+            let further: Vec<_> = further.copied().filter(|status| !reached.contains(status)).collect();
+            reached.extend(further);
+            next += 1;
+        }
+        false
+    }
+
     /// Whether its status machine has this move.
     pub fn may_move(self, from: &str, to: &str) -> bool {
         fn legal<S: FromStr + PartialEq>(moves: &[(S, S)], from: &str, to: &str) -> bool {
@@ -83,18 +109,18 @@ pub struct UnknownStatus {
 
 impl fmt::Display for UnknownStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown value {:?}; known are {}", self.value, self.known.join(", "))
+        write!(f, "not one of {}", self.known.join(", "))
     }
 }
 
 impl std::error::Error for UnknownStatus {}
 
 macro_rules! status_type {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ::serde::Serialize, ::serde::Deserialize)]
         pub enum $name {
-            $(#[serde(rename = $text)] $variant),+
+            $($(#[$about])* #[serde(rename = $text)] $variant),+
         }
 
         impl $name {
@@ -126,7 +152,7 @@ macro_rules! status_type {
         }
     };
 }
-pub(super) use status_type;
+pub(crate) use status_type;
 
 status_type!(OrderStatus {
     PendingPayment = "PENDING_PAYMENT",

@@ -1,0 +1,15 @@
+//! The contract's rules, each as a small ledger and what must come of it. A file per section.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod doubts;
+mod facts;
+mod findings;
+mod intents;
+mod orphans;
+mod plan;
+mod recheck;
+mod steps;
+mod table;
+mod verify;
