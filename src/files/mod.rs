@@ -1,0 +1,173 @@
+//! Ledgers as files: CSV in, with all that real exports get wrong, and CSV out.
+//!
+//! The [`Column`] table says what each ledger's columns are (contract, section 1); [`ReadOptions`]
+//! say how a file differs from it. Whatever could be read in two ways is refused, with file, line,
+//! column and value; all [`Faults`] are reported together and nothing is loaded. What was detected
+//! or assumed is told in [`Note`]s.
+
+mod amount;
+mod cells;
+mod decode;
+mod faults;
+mod header;
+mod mangled;
+mod options;
+mod read;
+mod records;
+mod table;
+mod write;
+
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
+use crate::core::status::Ledger;
+use crate::error::{Error, Result};
+
+pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
+pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
+pub use table::{Column, Kind, Need, columns};
+pub use write::write;
+
+use faults::{Place, Problem, Quoted};
+use read::{FileRead, read_file};
+use table::FileRow;
+
+/// Where the four ledgers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerFiles {
+    pub orders: PathBuf,
+    pub payments: PathBuf,
+    pub inventory: PathBuf,
+    pub messages: PathBuf,
+}
+
+impl LedgerFiles {
+    /// The files of a folder: `orders.csv`, `payments.csv`, `inventory.csv` and `messages.csv`.
+    ///
+    /// # Errors
+    /// The folder or some of the files are not there; all that are missing are named.
+    pub fn in_dir(dir: &Path) -> Result<Self> {
+        if !dir.is_dir() {
+            return Err(Error::usage(format!("no folder {}", dir.display())).hint(
+                "name the folder that holds orders.csv, payments.csv, inventory.csv and messages.csv",
+            ));
+        }
+        let missing: Vec<_> =
+            Ledger::ALL.into_iter().map(file_name).filter(|name| !dir.join(name).is_file()).collect();
+        if !missing.is_empty() {
+            let problem = format!("{} lacks {}", dir.display(), missing.join(", "));
+            return Err(Error::usage(problem).hint("a ledger without rows is a file of its header line"));
+        }
+        let [orders, payments, inventory, messages] = Ledger::ALL.map(|ledger| path_in(dir, ledger));
+        Ok(Self { orders, payments, inventory, messages })
+    }
+
+    /// The file of a ledger.
+    pub fn path(&self, ledger: Ledger) -> &Path {
+        match ledger {
+            Ledger::Orders => &self.orders,
+            Ledger::Payments => &self.payments,
+            Ledger::Inventory => &self.inventory,
+            Ledger::Messages => &self.messages,
+        }
+    }
+}
+
+fn file_name(ledger: Ledger) -> String {
+    format!("{ledger}.csv")
+}
+
+fn path_in(dir: &Path, ledger: Ledger) -> PathBuf {
+    dir.join(file_name(ledger))
+}
+
+/// Reads the four ledgers, side by side. `progress` is told for each the bytes of its file and the
+/// rows that have been read so far.
+///
+/// # Errors
+/// Every fault of all four files. Nothing is loaded when there is one.
+pub fn read(
+    files: &LedgerFiles,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(Ledger, u64, u64),
+) -> Result<(Ledgers, Vec<Note>), Faults> {
+    let (sender, told) = mpsc::channel();
+    let (orders, payments, inventory, messages) = thread::scope(|scope| {
+        let orders = start::<Order>(scope, &files.orders, options, sender.clone());
+        let payments = start::<Payment>(scope, &files.payments, options, sender.clone());
+        let inventory = start::<Hold>(scope, &files.inventory, options, sender.clone());
+        let messages = start::<Message>(scope, &files.messages, options, sender);
+        for (ledger, bytes, rows) in told {
+            progress(ledger, bytes, rows);
+        }
+        (end(orders), end(payments), end(inventory), end(messages))
+    });
+
+    let mut faults = Vec::new();
+    let mut notes = Vec::new();
+    let mut maps_used = Some(Vec::new());
+    let ledgers = Ledgers {
+        orders: gather(orders, &mut faults, &mut notes, &mut maps_used),
+        payments: gather(payments, &mut faults, &mut notes, &mut maps_used),
+        inventory: gather(inventory, &mut faults, &mut notes, &mut maps_used),
+        messages: gather(messages, &mut faults, &mut notes, &mut maps_used),
+    };
+    let unused = maps_used.map(|used| unused_maps(options, &used, files));
+    faults.extend(unused.filter(|unused| unused.count > 0));
+    if faults.is_empty() { Ok((ledgers, notes)) } else { Err(Faults { files: faults }) }
+}
+
+type Progress = (Ledger, u64, u64);
+
+fn start<'scope, R: FileRow + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    path: &'scope Path,
+    options: &'scope ReadOptions,
+    sender: Sender<Progress>,
+) -> ScopedJoinHandle<'scope, FileRead<R>> {
+    scope.spawn(move || {
+        // Nobody is left to tell only where telling has panicked.
+        read_file(path, options, &mut |bytes, rows| _ = sender.send((R::LEDGER, bytes, rows)))
+    })
+}
+
+fn end<R>(reader: ScopedJoinHandle<'_, FileRead<R>>) -> FileRead<R> {
+    reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+}
+
+fn gather<R>(
+    file: FileRead<R>,
+    faults: &mut Vec<FileFaults>,
+    notes: &mut Vec<Note>,
+    maps_used: &mut Option<Vec<usize>>,
+) -> Vec<R> {
+    match (maps_used.as_mut(), file.maps_used) {
+        (Some(all), Some(used)) => all.extend(used),
+        // Of a header that was not reached nobody knows what it names.
+        _ => *maps_used = None,
+    }
+    if file.faults.count > 0 {
+        faults.push(file.faults);
+    }
+    notes.extend(file.notes);
+    file.rows
+}
+
+/// Maps that name a column that no file has, or one that another map renames.
+fn unused_maps(options: &ReadOptions, used: &[usize], files: &LedgerFiles) -> FileFaults {
+    let mut faults = FileFaults::new("--map", None);
+    for (_, map) in options.map.iter().enumerate().filter(|(index, _)| !used.contains(index)) {
+        let other = used.iter().map(|other| &options.map[*other]).find(|other| other.theirs == map.theirs);
+        let theirs = Quoted(&map.theirs);
+        let problem = match (other, map.ledger) {
+            (Some(other), _) => format!("{theirs} is already renamed by {other}"),
+            (None, Some(ledger)) => format!("no column {theirs} in {}", files.path(ledger).display()),
+            (None, None) => format!("no column {theirs} in any file of a ledger with {}", map.ours),
+        };
+        faults.add(Place::default(), Some(&map.to_string()), Problem::new(problem));
+    }
+    faults
+}

@@ -1,0 +1,250 @@
+//! One file into the rows of one ledger.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io::Read;
+use std::path::Path;
+
+use super::cells::{Cells, Reading, Tally};
+use super::decode::{self, BytesRead, Malformed};
+use super::faults::{FileFaults, Note, Place, Problem, Quoted};
+use super::header::{self, Header};
+use super::options::{Encoding, ReadOptions};
+use super::records::{Broken, Records};
+use super::table::FileRow;
+
+/// After how many rows progress is told.
+const TOLD_EVERY: u64 = 1 << 14;
+
+/// What a file holds. The rows are worth nothing where there are faults.
+pub(super) struct FileRead<R> {
+    pub rows: Vec<R>,
+    pub faults: FileFaults,
+    pub notes: Vec<Note>,
+    /// The maps that named a column of the file; `None` where its header was not reached.
+    pub maps_used: Option<Vec<usize>>,
+}
+
+/// Reads a file. Progress is told in bytes of the file and rows.
+pub(super) fn read_file<R: FileRow>(
+    path: &Path,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> FileRead<R> {
+    let file = path.display().to_string();
+    let faults = FileFaults::new(&*file, Some(R::LEDGER));
+    let mut reading = Reading::new(options, R::LEDGER, R::COLUMNS.len(), faults);
+    let (mut rows, mut notes, mut maps_used) = (Vec::new(), Vec::new(), None);
+    if let Some((mut records, bytes)) = open(path, &mut reading, &mut notes)
+        && let Some(header) = read_header::<R>(&mut records, &mut reading)
+    {
+        notes.extend(header.notes.iter().cloned());
+        // Rows under a header that is at fault would all be at fault.
+        if reading.faults.count == 0 {
+            let mut tell = |rows| progress(bytes.get(), rows);
+            rows = read_rows(&mut records, &header, &mut reading, &mut tell);
+        }
+        let padded = if options.trim_ids { "dropped" } else { "kept; --trim-ids drops them" };
+        notes.extend(told(&reading.padded, &header, "values with blanks around them", padded));
+        notes.extend(told(&reading.blank, &header, "cells of nothing but blanks", "read as empty"));
+        notes.extend(told(&reading.accepted, &header, "odd ids", "taken as they are"));
+        maps_used = Some(header.maps_used);
+    }
+    reading.faults.sort();
+    let notes = notes.into_iter().map(|text| Note { file: file.clone(), ledger: R::LEDGER, text }).collect();
+    FileRead { rows, faults: reading.faults, notes, maps_used }
+}
+
+/// Finds out how a file is encoded and what separates its cells. Also gives the count of bytes read.
+fn open(
+    path: &Path,
+    reading: &mut Reading<'_>,
+    notes: &mut Vec<String>,
+) -> Option<(Records<Box<dyn Read>>, BytesRead)> {
+    let text = match decode::open(path, reading.options.encoding) {
+        Ok(text) => text,
+        Err(problem) => {
+            reading.faults.add(Place::default(), None, problem);
+            return None;
+        }
+    };
+    if text.marked || text.encoding != Encoding::Utf8 {
+        let by = if text.marked { "its byte order mark" } else { "--encoding" };
+        notes.push(format!("read as {}, by {by}", text.encoding));
+    }
+    let mut records = Records::new(text.input);
+    // A file that cannot be read here cannot be read below, where it is told.
+    let first = records.peek_line().unwrap_or_default();
+    let declared = header::declared_delimiter(first);
+    records.delimiter = declared.unwrap_or_else(|| header::delimiter(first));
+    if declared.is_some() {
+        _ = records.next();
+    }
+    if records.delimiter != b',' {
+        let name = if records.delimiter == b';' { "semicolons" } else { "tabs" };
+        notes.push(format!("cells are separated by {name}"));
+    }
+    Some((records, text.bytes))
+}
+
+fn read_header<R: FileRow>(records: &mut Records<impl Read>, reading: &mut Reading<'_>) -> Option<Header> {
+    let faults = &mut reading.faults;
+    match records.next() {
+        Ok(Some(record)) => Some(Header::read(&record, R::LEDGER, R::COLUMNS, reading.options, faults)),
+        Ok(None) => {
+            let problem = Problem::new("the file is empty: it has not even a header");
+            let hint = "a ledger without rows is a file of its header line";
+            faults.add(Place::default(), None, problem.hint(hint));
+            None
+        }
+        Err(broken) => {
+            broken_file(broken, Place::line(records.line()), faults);
+            None
+        }
+    }
+}
+
+fn read_rows<R: FileRow>(
+    records: &mut Records<impl Read>,
+    header: &Header,
+    reading: &mut Reading<'_>,
+    tell: &mut dyn FnMut(u64),
+) -> Vec<R> {
+    let mut rows = Vec::new();
+    let mut keys = Keys::default();
+    let mut count = 0;
+    loop {
+        let record = match records.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(broken) => {
+                let cell = match broken {
+                    Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => header.place(cell),
+                    Broken::Io(_) | Broken::TooLong => Place::default(),
+                };
+                broken_file(broken, Place { line: Some(records.line()), ..cell }, &mut reading.faults);
+                break;
+            }
+        };
+        count += 1;
+        if count % TOLD_EVERY == 0 {
+            tell(count);
+        }
+        if let Some(cell) = record.after_quote {
+            let place = Place { line: Some(record.line), ..header.place(cell) };
+            let problem = Problem::new("text after the closing quotation mark");
+            reading.faults.add(place, Some(record.cell(cell)), problem);
+        } else if record.len() != header.width() {
+            let problem = format!("{} cells, but the header has {}", record.len(), header.width());
+            reading.faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
+        } else {
+            let mut cells = Cells::new(R::COLUMNS, header, &record, reading);
+            let row = R::read(&mut cells);
+            if let Some(key) = cells.key() {
+                keys.add(key, record.line, row.is_some().then_some(rows.len()));
+            }
+            rows.extend(row);
+        }
+    }
+    tell(count);
+    for (line, first, id) in keys.duplicates(&rows) {
+        let place = Place { line: Some(line), ..header.column(0) };
+        let problem = Problem::new(format!("the id of line {first} again"));
+        reading.faults.add(place, Some(&id), problem);
+    }
+    rows
+}
+
+/// Why the rest of a file is not read.
+fn broken_file(broken: Broken, place: Place<'_>, faults: &mut FileFaults) {
+    let escaped = |bytes: &[u8]| bytes.iter().map(|b| format!("\\x{b:02X}")).collect::<String>();
+    let (value, problem) = match broken {
+        Broken::UnclosedQuote { .. } => (None, Problem::new("a quotation mark that is never closed")),
+        Broken::TooLong => {
+            (None, Problem::new("a record of more than 1 MiB begins here: is a quotation mark not closed?"))
+        }
+        Broken::NotUtf8 { bytes, .. } => (
+            Some(escaped(&bytes)),
+            Problem::new("not valid UTF-8; the rest of the file was not read")
+                .hint("--encoding gb18030 for files from Chinese systems; else export as UTF-8"),
+        ),
+        Broken::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref::<Malformed>()) {
+            Some(malformed) => (
+                Some(escaped(&malformed.bytes)),
+                Problem::new(format!("{malformed}; the rest of the file was not read"))
+                    .hint("--encoding says how the files are encoded"),
+            ),
+            None => (None, Problem::new(format!("cannot be read: {error}"))),
+        },
+    };
+    faults.add(place, value.as_deref(), problem);
+}
+
+fn told(tallies: &[Tally], header: &Header, what: &str, done: &str) -> Vec<String> {
+    let seen = tallies.iter().enumerate().filter(|(_, tally)| tally.count > 0);
+    let text = |(index, tally): (usize, &Tally)| {
+        let column = header.column(index).column.unwrap_or_default();
+        let Tally { count, line, value } = tally;
+        format!("{what} in {column}: {count}, first {} on line {line}; {done}", Quoted(value))
+    };
+    seen.map(text).collect()
+}
+
+/// The keys of all rows, to find those that come twice. Hashes are sorted, and only rows whose
+/// hashes are equal are compared.
+#[derive(Default)]
+struct Keys {
+    hashing: RandomState,
+    seen: Vec<Seen>,
+    /// Keys of rows that are at fault in another cell.
+    refused: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    hash: u64,
+    line: u64,
+    key: KeyOf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum KeyOf {
+    Row(u32),
+    Refused(u32),
+}
+
+impl Keys {
+    /// Notes the tenant and id of a record; `row` is its place among the rows, where it is one.
+    fn add(&mut self, key: (&str, &str), line: u64, row: Option<usize>) {
+        let of = match row {
+            Some(row) => KeyOf::Row(row as u32),
+            None => {
+                self.refused.push((key.0.to_owned(), key.1.to_owned()));
+                KeyOf::Refused(self.refused.len() as u32 - 1)
+            }
+        };
+        self.seen.push(Seen { hash: self.hashing.hash_one(key), line, key: of });
+    }
+
+    /// The line of each row whose key came before, the line on which it came first, and its id.
+    fn duplicates<R: FileRow>(mut self, rows: &[R]) -> Vec<(u64, u64, String)> {
+        self.seen.sort_unstable();
+        let key = |seen: &Seen| match seen.key {
+            KeyOf::Row(row) => rows[row as usize].key(),
+            KeyOf::Refused(at) => {
+                let (tenant, id) = &self.refused[at as usize];
+                (tenant.as_str(), id.as_str())
+            }
+        };
+        let mut duplicates = Vec::new();
+        for same_hash in self.seen.chunk_by(|a, b| a.hash == b.hash) {
+            for (n, again) in same_hash.iter().enumerate().skip(1) {
+                if let Some(first) = same_hash[..n].iter().find(|first| key(first) == key(again)) {
+                    duplicates.push((again.line, first.line, key(again).1.to_owned()));
+                }
+            }
+        }
+        duplicates.sort_unstable();
+        duplicates
+    }
+}
