@@ -52,17 +52,29 @@ pub struct Error {
     pub exit: Exit,
     pub message: String,
     pub hint: Option<String>,
+    is_clash: bool,
+    /// The same for programs, where there is more to tell than a sentence.
+    pub details: Option<serde_json::Value>,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
+        Self { exit, message: message.into(), hint: None, details: None, is_clash: false }
     }
 
     pub fn failure(message: impl Into<String>) -> Self {
         Self::new(Exit::Failure, message)
+    }
+
+    /// Somebody else was faster, and all that was begun is undone: the same, done again, may succeed.
+    pub fn clash(message: impl Into<String>) -> Self {
+        Self { is_clash: true, ..Self::failure(message) }
+    }
+
+    pub const fn is_clash(&self) -> bool {
+        self.is_clash
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
@@ -81,6 +93,13 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same for programs.
+    #[must_use]
+    pub fn details(mut self, details: &impl serde::Serialize) -> Self {
+        self.details = serde_json::to_value(details).ok();
         self
     }
 

@@ -1,0 +1,31 @@
+-- The order ledger, in the contract's columns: one row an order, no parameters.
+-- A file of this name in your own folder reads your tables instead: one SELECT that gives these columns.
+-- What the four of them must heed:
+--   types    Ids, tenant, status, currency and version are text; times BIGINT, microseconds since 1970 in
+--            UTC; quantities any integer. What is none of these must be cast: uuid, numeric, char(n),
+--            timestamps and xid of PostgreSQL, DECIMAL, DATETIME and TINYINT of MySQL.
+--   amounts  Instead of amount_minor (and refunded_minor) there may be amount_major: a decimal text in the
+--            major unit, exact in the currency's decimals; 980.00 JPY is, 980.50 JPY is an error.
+--   NULL     is for what may be absent: session_id, idempotency_key, item, source, trace_id, expires_at_us …
+--            Elsewhere it is an error that names the row. Without a version give '' for all rows.
+--   blank    An id of nothing but blanks is no id: it is read as NULL, so columns NOT NULL DEFAULT '' may be
+--            given as they are, and is an error where an id must be. What else your programs write for none
+--            must become NULL: NULLIF(provider_txn_id, 'N/A'). Two charges of one name are one charge.
+--   joins    LEFT JOIN, and COALESCE(…, 'unknown') for the user or show of a row whose order is gone: an
+--            inner join loses the very rows that somebody must look at. A scope of shows does not find
+--            'unknown'; one of the tenant does. Leave out what counts as gone by WHERE, of orders only.
+--   others   No column, version included, may hang on what a move of another ledger changes: a quantity
+--            counted over seats that are still held would look like somebody's hand on the order.
+--   ids      are compared byte for byte, also where your collation folds case or blanks: give the order's
+--            own id, not how a payment happens to spell it.
+--   clocks   A wall clock needs its zone: t AT TIME ZONE 'Europe/Paris', CONVERT_TZ(t, 'Europe/Paris', 'UTC').
+--            The latter is NULL until the server has its time zone tables, and changes nothing beyond 2037.
+--            The hour that comes twice in autumn is read as one of the two: rows of it may be an hour off.
+--            On MySQL our session is in UTC, and so are TIMESTAMP columns and NOW() in it.
+--   indexes  Reads ask for tenant_id, order_id, user_id, show_id … as they stand here. An index on a number
+--            does not help its text: index the expression, or on MySQL a generated column and give that.
+--            Halves of a UNION ALL must give the same types, also of NULL, for PostgreSQL to look into each
+--            by index. MariaDB reads a UNION whole, since no bound value is pushed into it.
+SELECT order_id, tenant_id, user_id, show_id, session_id, idempotency_key, item, quantity,
+       amount_minor, currency, status, source, trace_id, created_at_us, version
+FROM orders

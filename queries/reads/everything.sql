@@ -1,0 +1,2 @@
+-- A whole ledger.
+SELECT * FROM {ledger}

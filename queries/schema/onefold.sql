@@ -1,0 +1,92 @@
+-- onefold's own tables: freezes, plans, steps and the journal beside them. Types as in ledgers.sql.
+-- Safe to run twice.
+
+-- One row a counter; adding to it first in a transaction also makes those who do wait for each other.
+CREATE TABLE IF NOT EXISTS onefold_counters (
+    name  {id} NOT NULL PRIMARY KEY,
+    value BIGINT NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS onefold_freezes (
+    freeze_id      {id} NOT NULL PRIMARY KEY,
+    token          BIGINT NOT NULL,
+    owner          {text} NOT NULL,
+    reason         {long} NOT NULL,
+    scope          {long} NOT NULL,
+    effects        {long} NOT NULL,
+    topics         {long} NOT NULL,
+    mode           {text} NOT NULL,
+    narrowed_to    {long},
+    state          {text} NOT NULL,
+    frozen_at_us   BIGINT NOT NULL,
+    lease_until_us BIGINT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS onefold_freezes_by_state ON onefold_freezes (state);
+
+CREATE TABLE IF NOT EXISTS onefold_plans (
+    plan_id       {id} NOT NULL PRIMARY KEY,
+    digest        {text} NOT NULL,
+    freeze_id     {id},
+    state         {text} NOT NULL,
+    superseded_by {id},
+    made_at_us    BIGINT NOT NULL,
+    made_by       {text} NOT NULL,
+    body          {long} NOT NULL
+);
+CREATE INDEX IF NOT EXISTS onefold_plans_by_freeze ON onefold_plans (freeze_id, state);
+CREATE INDEX IF NOT EXISTS onefold_plans_by_state ON onefold_plans (state, made_at_us);
+
+-- Where states change. The key belongs to the effect, so whoever wants the same effect meets here.
+CREATE TABLE IF NOT EXISTS onefold_steps (
+    step_key       {id} NOT NULL PRIMARY KEY,
+    digest         {text} NOT NULL,
+    plan_id        {id} NOT NULL,
+    intent_id      {id} NOT NULL,
+    position       BIGINT NOT NULL,
+    ledger         {text} NOT NULL,
+    tenant_id      {id} NOT NULL,
+    row_id         {id} NOT NULL,
+    from_status    {text} NOT NULL,
+    to_status      {text} NOT NULL,
+    amount_minor   BIGINT,
+    currency       {text},
+    provider_key   {text},
+    state          {text} NOT NULL,
+    sent           BIGINT NOT NULL,
+    owner          {text},
+    token          BIGINT,
+    lease_until_us BIGINT,
+    version_before {id},
+    version_after  {id},
+    refunded_before_minor BIGINT,
+    refunded_after_minor  BIGINT,
+    note           {long},
+    updated_at_us  BIGINT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, position);
+CREATE INDEX IF NOT EXISTS onefold_steps_by_row ON onefold_steps (tenant_id, row_id);
+CREATE INDEX IF NOT EXISTS onefold_steps_by_state ON onefold_steps (state);
+
+-- Append-only: who, when, what, from where to where, and why.
+CREATE TABLE IF NOT EXISTS onefold_journal (
+    seq          {serial},
+    at_us        BIGINT NOT NULL,
+    actor        {text} NOT NULL,
+    event        {text} NOT NULL,
+    freeze_id    {id},
+    plan_id      {id},
+    intent_id    {id},
+    ledger       {text},
+    tenant_id    {id},
+    row_id       {id},
+    from_status  {text},
+    to_status    {text},
+    amount_minor BIGINT,
+    currency     {text},
+    version      {id},
+    note         {long}
+);
+CREATE INDEX IF NOT EXISTS onefold_journal_by_row ON onefold_journal (tenant_id, row_id);
+CREATE INDEX IF NOT EXISTS onefold_journal_by_plan ON onefold_journal (plan_id);
+CREATE INDEX IF NOT EXISTS onefold_journal_by_intent ON onefold_journal (intent_id);
+CREATE INDEX IF NOT EXISTS onefold_journal_by_event ON onefold_journal (event);

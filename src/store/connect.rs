@@ -1,0 +1,324 @@
+//! Connections to SQLite, PostgreSQL and MySQL/MariaDB, behind one type.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use sqlx::any::{AnyPoolOptions, AnyRow};
+use sqlx::{Any, AnyPool, Connection as _};
+
+use super::sql::{Queries, Statement, Values};
+use crate::error::{Error, Result};
+
+/// A connection to any of the databases.
+pub type Connection = sqlx::AnyConnection;
+
+/// A transaction on any of the databases; what is not committed is rolled back.
+pub type Transaction = sqlx::Transaction<'static, Any>;
+
+/// Which SQL a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+    Mysql,
+}
+
+impl Dialect {
+    /// Of a URL's scheme.
+    ///
+    /// # Errors
+    /// When the scheme is none of ours.
+    pub fn of_url(url: &str) -> Result<Self> {
+        // Without the slashes all of it, a password too, would be taken for the name of a database.
+        match url.split_once(':') {
+            Some(("sqlite", _)) => Ok(Self::Sqlite),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres),
+            Some(("mysql" | "mariadb", rest)) if rest.starts_with("//") => Ok(Self::Mysql),
+            _ => Err(Error::usage(format!("{} is no database URL", without_password(url)))
+                .hint("use sqlite:FILE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE")),
+        }
+    }
+}
+
+/// A URL as it may be printed: a password in it is masked.
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // No URL, or one that lacks its slashes: it may hold a password all the same.
+        return match (url.split_once(':'), url.rsplit_once('@')) {
+            (Some((before, _)), Some((_, after))) if before != "sqlite" => format!("{before}:***@{after}"),
+            (Some((before, after)), _) if after.to_lowercase().contains("password") => {
+                format!("{before}:***")
+            }
+            _ => url.to_owned(),
+        };
+    };
+    // A password may itself hold an @ or a slash: the last @ ends it.
+    let (authority, path) = match rest.rsplit_once('@') {
+        Some((user, host_and_path)) => {
+            let name = user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:***"));
+            (format!("{name}@"), host_and_path)
+        }
+        None => (String::new(), rest),
+    };
+    let path = match path.split_once('?') {
+        Some((path, query)) => {
+            let masked: Vec<_> = query
+                .split('&')
+                .map(|pair| match pair.split_once('=') {
+                    Some((name, _)) if name.to_lowercase().contains("password") => format!("{name}=***"),
+                    _ => pair.to_owned(),
+                })
+                .collect();
+            format!("{path}?{}", masked.join("&"))
+        }
+        None => path.to_owned(),
+    };
+    format!("{scheme}://{authority}{path}")
+}
+
+/// One database: a pool of connections, and how to speak to it.
+#[derive(Clone, Debug)]
+pub struct Database {
+    pool: AnyPool,
+    pub dialect: Dialect,
+    /// The URL as it may be printed.
+    pub label: String,
+    /// Whether it has the tables for copies of freezes, once that has been looked up.
+    pub(super) has_copies: Arc<OnceLock<bool>>,
+}
+
+impl Database {
+    /// Connects, within ten seconds.
+    ///
+    /// # Errors
+    /// When the URL is none of ours (usage), the SQLite file is missing and `create` is false
+    /// (usage), or nothing answers (failure). No message holds a password.
+    pub async fn connect(url: &str, create: bool) -> Result<Self> {
+        sqlx::any::install_default_drivers();
+        let dialect = Dialect::of_url(url)?;
+        let label = without_password(url);
+        let mut url = url.to_owned();
+        if dialect == Dialect::Sqlite {
+            let file = sqlite_file(&url);
+            if file.is_empty() || file.contains(":memory:") {
+                return Err(Error::usage("an SQLite database in memory is lost between two commands")
+                    .hint("name a file: sqlite:onefold.db"));
+            }
+            if !create && !std::path::Path::new(&file).exists() {
+                return Err(Error::usage(format!("there is no database {file}"))
+                    .hint("create it with `onefold init`, or name another with --database URL"));
+            }
+            if create && !url.contains("mode=") {
+                url.push_str(if url.contains('?') { "&mode=rwc" } else { "?mode=rwc" });
+            }
+        }
+        let cannot = |why: String| {
+            Error::failure(format!("cannot connect to {label}: {why}"))
+                .hint("is the server up, and are host, user and database right?")
+        };
+        if let Some(refusal) = refusal(&url).await {
+            return Err(cannot(refusal));
+        }
+        let pool = AnyPoolOptions::new()
+            .max_connections(4)
+            .acquire_timeout(Duration::from_secs(10))
+            // A server may have hung up meanwhile; a file has not.
+            .test_before_acquire(dialect != Dialect::Sqlite)
+            .after_connect(move |connection, _| Box::pin(settle_in(connection, dialect)))
+            .connect(&url)
+            .await
+            .map_err(|e| cannot(plain(&e)))?;
+        Ok(Self { pool, dialect, label, has_copies: Arc::default() })
+    }
+
+    pub async fn connection(&self) -> Result<sqlx::pool::PoolConnection<Any>> {
+        self.pool.acquire().await.map_err(|e| self.failed(&e))
+    }
+
+    /// A transaction that means to write: on SQLite it takes the write lock at once, since a
+    /// deferred read-then-write fails with BUSY as soon as there are two writers.
+    pub async fn begin(&self) -> Result<Transaction> {
+        match self.dialect {
+            Dialect::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
+            Dialect::Postgres | Dialect::Mysql => self.pool.begin().await,
+        }
+        .map_err(|e| self.failed(&e))
+    }
+
+    pub async fn commit(&self, tx: Transaction) -> Result<()> {
+        tx.commit().await.map_err(|e| self.failed(&e))
+    }
+
+    /// Does some work in one transaction and commits it; an error of the work undoes it. Where it
+    /// clashes with others (a deadlock, a serialization failure, a lock that is not given in time, a
+    /// key that another adds in this moment) it is undone and done again, after a pause that grows.
+    ///
+    /// So the work changes nothing but this database: no request to a provider is made in it.
+    pub async fn transaction<T>(&self, mut work: impl AsyncFnMut(&mut Connection) -> Result<T>) -> Result<T> {
+        for pause in PAUSES_MILLIS {
+            match self.transaction_once(&mut work).await {
+                Err(clash) if clash.is_clash() => tokio::time::sleep(about(pause)).await,
+                end => return end,
+            }
+        }
+        self.transaction_once(&mut work)
+            .await
+            .map_err(|e| if e.is_clash() { e.hint("run it again") } else { e })
+    }
+
+    async fn transaction_once<T>(
+        &self,
+        work: &mut impl AsyncFnMut(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = self.begin().await?;
+        let done = work(&mut tx).await?;
+        self.commit(tx).await?;
+        Ok(done)
+    }
+
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// An error of this database, as a person reads it.
+    pub(super) fn failed(&self, error: &sqlx::Error) -> Error {
+        let message = format!("{}: {}", self.label, plain(error));
+        if is_clash(error) { Error::clash(message) } else { Error::failure(message) }
+    }
+
+    /// A statement of a query file for this database.
+    pub(super) fn statement(&self, queries: &Queries, name: &str, values: &Values) -> Result<Statement> {
+        Statement::new(queries.get(name)?, &[], values, self.dialect)
+            .map_err(|e| e.context(format!("{name}.sql")))
+    }
+
+    pub(super) async fn fetch(&self, on: &mut Connection, statement: &Statement) -> Result<Vec<AnyRow>> {
+        statement.query().fetch_all(on).await.map_err(|e| self.failed(&e))
+    }
+
+    /// How many rows it changed or matched.
+    pub(super) async fn execute(&self, on: &mut Connection, statement: &Statement) -> Result<u64> {
+        statement.query().execute(on).await.map(|done| done.rows_affected()).map_err(|e| self.failed(&e))
+    }
+
+    /// Whether it could be added; false where a row with the same key is there already. On
+    /// PostgreSQL the transaction is then lost, so this stands first in its transaction.
+    pub(super) async fn insert(&self, on: &mut Connection, statement: &Statement) -> Result<bool> {
+        match statement.query().execute(on).await {
+            Ok(_) => Ok(true),
+            Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
+            Err(e) => Err(self.failed(&e)),
+        }
+    }
+}
+
+/// Why a server's port does not answer, where it says so at once: the pool would try for ten seconds
+/// and then know only that nothing answered.
+async fn refusal(url: &str) -> Option<String> {
+    let url = url::Url::parse(url).ok()?;
+    let port = url.port().or(match Dialect::of_url(url.as_str()).ok()? {
+        Dialect::Sqlite => None,
+        Dialect::Postgres => Some(5432),
+        Dialect::Mysql => Some(3306),
+    })?;
+    let host = url.host_str().filter(|host| !host.is_empty() && !host.contains('%'))?;
+    let reached = tokio::net::TcpStream::connect((host, port));
+    match tokio::time::timeout(Duration::from_secs(5), reached).await {
+        Ok(Err(e)) => Some(e.to_string()),
+        Ok(Ok(_)) | Err(_) => None,
+    }
+}
+
+async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Result<()> {
+    let settings: &[&'static str] = match dialect {
+        Dialect::Sqlite => &[
+            "PRAGMA busy_timeout = 10000",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA cache_size = -65536",
+        ],
+        Dialect::Postgres => &[],
+        Dialect::Mysql => &[
+            // What another session has committed is seen, also late in a transaction.
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            // What does not fit into a column is an error, whatever the server's own mode cuts off.
+            "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')",
+        ],
+    };
+    for setting in settings {
+        sqlx::raw_sql(*setting).execute(&mut *connection).await?;
+    }
+    connection.ping().await
+}
+
+/// How long to wait before work that clashed is done again.
+const PAUSES_MILLIS: [u64; 8] = [5, 10, 20, 40, 80, 160, 320, 640];
+
+/// Half to one and a half of it, by chance, so that those who clashed do not meet again.
+fn about(millis: u64) -> Duration {
+    let chance = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+    Duration::from_micros(millis * (500 + chance * 4))
+}
+
+/// Whether the database undid a statement or transaction because of what others do at the same time.
+fn is_clash(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+        // Lock wait timeout, deadlock, record changed since last read.
+        return matches!(error.number(), 1205 | 1213 | 1020);
+    }
+    let code = error.code().unwrap_or_default();
+    if error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some() {
+        // Serialization failure, deadlock, lock not available.
+        return matches!(&*code, "40001" | "40P01" | "55P03");
+    }
+    // SQLITE_BUSY and SQLITE_LOCKED, whatever their extended code says more.
+    code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
+fn sqlite_file(url: &str) -> String {
+    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+    path.split('?').next().unwrap_or_default().to_owned()
+}
+
+/// The innermost sentence of an error, without the library's preamble.
+fn plain(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(e) => e.message().to_owned(),
+        sqlx::Error::PoolTimedOut => "nothing answered within ten seconds".to_owned(),
+        sqlx::Error::Io(e) => e.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_printed() {
+        let masked = |url| without_password(url);
+        assert_eq!(masked("postgres://u:p@h/d"), "postgres://u:***@h/d");
+        assert_eq!(
+            masked("postgres://u:p@ss@h:5432/d?sslmode=require"),
+            "postgres://u:***@h:5432/d?sslmode=require"
+        );
+        assert_eq!(masked("mysql://u:a/b?c@h/d"), "mysql://u:***@h/d");
+        assert_eq!(masked("mysql://u@h/d?password=x&a=b"), "mysql://u@h/d?password=***&a=b");
+        assert_eq!(masked("sqlite:onefold.db"), "sqlite:onefold.db");
+        assert_eq!(masked("sqlite:a@b.db"), "sqlite:a@b.db");
+        assert_eq!(masked("u:p@h/d"), "u:***@h/d");
+        assert_eq!(masked("postgres:h/d?password=x"), "postgres:***");
+        for url in ["postgres:u:s3cr3t@h/x", "mysql:u:s3cr3t@h/x", "postgres:/u:s3cr3t@h/x"] {
+            let refused = Dialect::of_url(url).unwrap_err();
+            assert!(!format!("{refused:?}").contains("s3cr3t"), "{refused:?}");
+        }
+        assert_eq!(masked("mysql:u:p@h/d"), "mysql:***@h/d");
+    }
+
+    #[test]
+    fn a_url_of_another_kind_is_refused_without_its_password() {
+        let error = Dialect::of_url("redis://u:secret@h").unwrap_err();
+        assert!(!error.message.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The append-only journal: who did what to which row, and why. Each entry is written in the same
+//! transaction as the change that it tells of, wherever both share a database.
+
+use serde::Serialize;
+
+use super::rows::Reader;
+use super::sql::Values;
+use super::{Connection, Store};
+use crate::core::evidence::Evidence;
+use crate::core::ids::*;
+use crate::core::status::{Ledger, status_type};
+use crate::core::time::Timestamp;
+use crate::error::Result;
+
+status_type!(Event {
+    Froze = "froze",
+    Renewed = "renewed",
+    TookOver = "took-over",
+    Lapsed = "lapsed",
+    Narrowed = "narrowed",
+    Thawed = "thawed",
+    Planned = "planned",
+    Superseded = "superseded",
+    Approved = "approved",
+    Applied = "applied",
+    /// A row was moved by a step.
+    Moved = "moved",
+    /// A step found its row where it was to go.
+    AlreadySo = "already-so",
+    /// A step found its row, or an intent its rows, moved elsewhere.
+    Conflict = "conflict",
+    /// A request went out to the provider.
+    Sent = "sent",
+    Accepted = "accepted",
+    /// The provider refused for good.
+    Refused = "refused",
+    /// A request did not leave, or its answer did not arrive.
+    Unknown = "unknown",
+    /// A request that we had prepared and never sent was given up.
+    Withdrawn = "withdrawn",
+    /// The provider was asked about a charge, or about all charges of an order.
+    Asked = "asked",
+    /// A row was moved to what the provider said.
+    Settled = "settled",
+    KeepChosen = "keep-chosen",
+    KeepWithdrawn = "keep-withdrawn",
+    Requeued = "requeued",
+    Imported = "imported",
+});
+
+/// One entry. What does not apply is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Growing; 0 until it is written.
+    pub seq: i64,
+    pub at: Option<Timestamp>,
+    pub actor: String,
+    pub event: String,
+    pub freeze_id: Option<String>,
+    pub plan_id: Option<String>,
+    pub intent_id: Option<String>,
+    pub ledger: Option<Ledger>,
+    pub tenant_id: Option<TenantId>,
+    pub row_id: Option<RowId>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    /// In the minor unit of `currency`.
+    pub amount_minor: Option<i64>,
+    pub currency: Option<String>,
+    /// Of the row, after a move or when it was asked about.
+    pub version: Option<Version>,
+    pub note: Option<String>,
+}
+
+impl Entry {
+    pub fn new(event: Event, actor: &str, at: Timestamp) -> Self {
+        Self { event: event.to_string(), actor: actor.to_owned(), at: Some(at), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn freeze(mut self, freeze_id: &str) -> Self {
+        self.freeze_id = Some(freeze_id.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn plan(mut self, plan_id: &str) -> Self {
+        self.plan_id = Some(plan_id.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn row(mut self, ledger: Ledger, tenant_id: &TenantId, id: impl Into<RowId>) -> Self {
+        (self.ledger, self.tenant_id, self.row_id) = (Some(ledger), Some(tenant_id.clone()), Some(id.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn moved(mut self, from: &str, to: &str) -> Self {
+        (self.from, self.to) = (Some(from.to_owned()), Some(to.to_owned()));
+        self
+    }
+
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+}
+
+impl Entry {
+    fn values(&self) -> Values {
+        Values::new()
+            .bind("at_us", self.at.map(Timestamp::micros))
+            .bind("actor", self.actor.as_str())
+            .bind("event", self.event.as_str())
+            .bind("freeze_id", self.freeze_id.as_deref())
+            .bind("plan_id", self.plan_id.as_deref())
+            .bind("intent_id", self.intent_id.as_deref())
+            .bind("ledger", self.ledger.map(Ledger::as_str))
+            .bind("tenant_id", self.tenant_id.as_ref().map(TenantId::as_str))
+            .bind("row_id", self.row_id.as_ref().map(RowId::as_str))
+            .bind("from_status", self.from.as_deref())
+            .bind("to_status", self.to.as_deref())
+            .bind("amount_minor", self.amount_minor)
+            .bind("currency", self.currency.as_deref())
+            .bind("version", self.version.as_ref().map(Version::as_str))
+            .bind("note", self.note.as_deref())
+    }
+}
+
+/// Which entries to read; what is `None` does not narrow.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// Entries of this order and of every intent that it was in.
+    pub order: Option<String>,
+    pub plan: Option<String>,
+    pub tenant: Option<String>,
+}
+
+impl Store {
+    /// Writes an entry by itself.
+    pub async fn append(&self, entry: &Entry) -> Result<()> {
+        let mut connection = self.journal().connection().await?;
+        self.append_on(&mut connection, entry).await
+    }
+
+    /// Writes an entry in a transaction of the journal's database, beside the change it tells of.
+    pub async fn append_on(&self, on: &mut Connection, entry: &Entry) -> Result<()> {
+        let journal = self.journal();
+        journal.execute(on, &journal.statement(&self.queries, "journal/append", &entry.values())?).await?;
+        Ok(())
+    }
+
+    /// The journal's entries in the order in which they were written.
+    pub async fn history(&self, search: &Search) -> Result<Vec<Entry>> {
+        let values = Values::new()
+            .bind_when("order_id", search.order.as_deref())
+            .bind_when("plan_id", search.plan.as_deref())
+            .bind_when("tenant_id", search.tenant.as_deref());
+        let journal = self.journal();
+        let statement = journal.statement(&self.queries, "journal/search", &values)?;
+        let mut connection = journal.connection().await?;
+        journal.fetch(&mut connection, &statement).await?.iter().map(decode).collect()
+    }
+
+    /// What the journal knows of the ledgers' rows, for the core's rules.
+    pub async fn evidence(&self) -> Result<Evidence> {
+        let mut evidence = Evidence::default();
+        let journal = self.journal();
+        let mut connection = journal.connection().await?;
+        let statement = journal.statement(&self.queries, "journal/evidence", &Values::new())?;
+        for row in journal.fetch(&mut connection, &statement).await? {
+            note_entry(&mut evidence, decode(&row)?);
+        }
+        let statement = journal.statement(&self.queries, "steps/ended", &Values::new())?;
+        for row in journal.fetch(&mut connection, &statement).await? {
+            super::steps::note_step(&mut evidence, &super::steps::decode(&row)?);
+        }
+        Ok(evidence)
+    }
+}
+
+fn note_entry(evidence: &mut Evidence, entry: Entry) {
+    let (Some(tenant_id), Some(row_id), Ok(event)) =
+        (entry.tenant_id, entry.row_id, entry.event.parse::<Event>())
+    else {
+        return;
+    };
+    let payment = || (tenant_id.clone(), PaymentId::from(row_id.as_str()));
+    let order = || (tenant_id.clone(), OrderId::from(row_id.as_str()));
+    match (event, entry.ledger) {
+        (Event::Asked, Some(Ledger::Payments)) => {
+            if let Some(at) = entry.at {
+                evidence.asked_charges.insert(payment(), at);
+            }
+        }
+        (Event::Asked, Some(Ledger::Orders)) => {
+            if let Some(version) = entry.version {
+                evidence.asked_orders.insert(order(), version);
+            }
+        }
+        (Event::Refused, Some(Ledger::Payments)) => {
+            evidence.refused_refunds.insert(payment());
+        }
+        (Event::KeepChosen, _) => {
+            evidence.keeps.insert(order(), entry.note.unwrap_or_default());
+        }
+        (Event::KeepWithdrawn, _) => {
+            evidence.keeps.remove(&order());
+        }
+        _ => {}
+    }
+}
+
+fn decode(row: &sqlx::any::AnyRow) -> Result<Entry> {
+    let r = Reader::new(row, "journal");
+    Ok(Entry {
+        seq: r.int("seq")?,
+        at: r.time_or_null("at_us")?,
+        actor: r.needed("actor")?,
+        event: r.needed("event")?,
+        freeze_id: r.text("freeze_id")?,
+        plan_id: r.text("plan_id")?,
+        intent_id: r.text("intent_id")?,
+        ledger: r.text("ledger")?.map(|_| r.parsed("ledger")).transpose()?,
+        tenant_id: r.id_or_null("tenant_id")?,
+        row_id: r.id_or_null("row_id")?,
+        from: r.text("from_status")?,
+        to: r.text("to_status")?,
+        amount_minor: r.int_or_null("amount_minor")?,
+        currency: r.text("currency")?,
+        version: r.id_or_null("version")?,
+        note: r.text("note")?,
+    })
+}

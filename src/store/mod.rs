@@ -1,0 +1,134 @@
+//! The only user of sqlx: connections, dialects, SQL files, and rows to core types and back.
+
+pub mod connect;
+pub mod copies;
+pub mod enforce;
+pub mod freezes;
+pub mod import;
+pub mod journal;
+pub mod moves;
+pub mod passwords;
+pub mod plans;
+pub mod probe;
+pub mod read;
+pub mod rows;
+pub mod sandbox;
+pub mod schema;
+pub mod sql;
+pub mod statuses;
+pub mod steps;
+
+pub use connect::{Connection, Database, Dialect, Transaction, without_password};
+pub use sql::Queries;
+pub use statuses::Statuses;
+
+use crate::core::ledger::Shard;
+use crate::core::status::Ledger;
+use crate::error::Result;
+
+/// The four ledgers and onefold's own tables, wherever they live.
+#[derive(Debug)]
+pub struct Store {
+    pub queries: Queries,
+    /// The site's own words for statuses.
+    pub statuses: Statuses,
+    databases: Vec<Database>,
+    /// Index of the database of onefold's own tables.
+    journal: usize,
+    /// For each ledger, the indices of its shards' databases.
+    ledgers: [Vec<usize>; 4],
+}
+
+/// Where a store's parts live, as URLs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    pub journal: String,
+    /// Of orders, payments, inventory and messages, one URL a shard.
+    pub ledgers: [Vec<String>; 4],
+}
+
+impl Places {
+    /// Everything in one database.
+    pub fn one(url: &str) -> Self {
+        Self { journal: url.to_owned(), ledgers: std::array::from_fn(|_| vec![url.to_owned()]) }
+    }
+
+    /// The same places with other URLs.
+    #[must_use]
+    pub fn map(&self, url: impl Fn(&String) -> String) -> Self {
+        Self {
+            journal: url(&self.journal),
+            ledgers: self.ledgers.each_ref().map(|urls| urls.iter().map(&url).collect()),
+        }
+    }
+}
+
+impl Store {
+    /// Connects to every database, each once. `create` makes SQLite files that are not there.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub async fn open(places: &Places, queries: Queries, statuses: Statuses, create: bool) -> Result<Self> {
+        let mut urls: Vec<&String> = Vec::new();
+        let mut index_of = |url| {
+            urls.iter().position(|known| *known == url).unwrap_or_else(|| {
+                urls.push(url);
+                urls.len() - 1
+            })
+        };
+        let journal = index_of(&places.journal);
+        let ledgers = places.ledgers.each_ref().map(|shards| shards.iter().map(&mut index_of).collect());
+        let mut databases = Vec::with_capacity(urls.len());
+        for url in urls {
+            databases.push(Database::connect(url, create).await?);
+        }
+        Ok(Self { queries, statuses, databases, journal, ledgers })
+    }
+
+    /// The database of onefold's own tables.
+    pub fn journal(&self) -> &Database {
+        &self.databases[self.journal]
+    }
+
+    /// The databases of one ledger, in the order of its shards.
+    pub fn shards(&self, ledger: Ledger) -> impl Iterator<Item = (Shard, &Database)> {
+        self.ledgers[ledger as usize].iter().enumerate().map(|(shard, at)| {
+            // Shards are named one by one in the configuration: there are never 65,536 of them.
+            (Shard::try_from(shard).unwrap_or(Shard::MAX), &self.databases[*at])
+        })
+    }
+
+    /// The database of one shard of a ledger.
+    pub fn shard(&self, ledger: Ledger, shard: Shard) -> &Database {
+        &self.databases[self.ledgers[ledger as usize][usize::from(shard)]]
+    }
+
+    /// Whether a move on this shard can commit together with the journal.
+    pub fn is_beside_journal(&self, ledger: Ledger, shard: Shard) -> bool {
+        self.ledgers[ledger as usize][usize::from(shard)] == self.journal
+    }
+
+    /// Whether some ledger is read from a site's own tables.
+    pub fn is_foreign(&self) -> bool {
+        Ledger::ALL.into_iter().any(|ledger| self.is_foreign_ledger(ledger))
+    }
+
+    /// Whether this ledger is read from a site's own tables.
+    pub fn is_foreign_ledger(&self, ledger: Ledger) -> bool {
+        self.queries.is_shadowed(&format!("ledgers/{ledger}"))
+    }
+
+    /// Every database, each once.
+    pub fn databases(&self) -> &[Database] {
+        &self.databases
+    }
+
+    pub async fn close(&self) {
+        for database in &self.databases {
+            database.close().await;
+        }
+    }
+}
+
+/// How many values are put into one list of a statement.
+pub(super) const BATCH: usize = 500;

@@ -1,0 +1,260 @@
+//! The guarded writes on the ledgers: one compare-and-set on one row (contract, section 5), by our
+//! SQL files or a site's own, or by a command of the site where rows live in no database.
+
+use super::rows::LedgerRow;
+use super::sql::{Statement, Values, alternatives, statements};
+use super::{Connection, Database, Store};
+use crate::core::ids::*;
+use crate::core::ledger::{Hold, Message, Order, Payment, Shard};
+use crate::core::money::Currency;
+use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
+use crate::error::{Error, Result};
+
+/// What of a row changes when it moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowState {
+    pub status: String,
+    pub version: Version,
+    /// Of payments.
+    pub refunded_minor: Option<i64>,
+    pub shard: Shard,
+}
+
+/// A move that is asked for.
+#[derive(Clone, Debug)]
+pub struct Move<'a> {
+    pub ledger: Ledger,
+    pub tenant_id: &'a TenantId,
+    pub id: &'a RowId,
+    pub from: &'a str,
+    pub to: &'a str,
+    /// As seen.
+    pub version: &'a Version,
+    /// What a payment's move gives back, in its currency's minor unit.
+    pub refund_minor: i64,
+    /// The refund or other amount that a payment's move belongs to, and its currency.
+    pub amount: Option<(i64, Currency)>,
+    /// When the provider captured it, where it says so.
+    pub captured_at: Option<Timestamp>,
+    /// Belongs to the effect: for rows that a site's own schema keeps about it.
+    pub step_key: &'a str,
+    pub actor: &'a str,
+    pub now: Timestamp,
+}
+
+/// How a move ended.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// It was as seen, and is now so.
+    Now(RowState),
+    /// It was not as seen; nothing was written. `None` where the row is gone.
+    NotAsSeen(Option<RowState>),
+}
+
+impl Store {
+    /// Moves one row, on a transaction of its shard's database.
+    ///
+    /// # Errors
+    /// Usage, where the status machine has no such move: nothing is written. Failure, where the SQL
+    /// changed more than one row: the caller must not commit.
+    pub async fn move_row(&self, on: &mut Connection, shard: Shard, asked: &Move<'_>) -> Result<Moved> {
+        let Move { ledger, tenant_id, id, from, to, .. } = *asked;
+        if !ledger.may_move(from, to) {
+            return Err(Error::usage(format!("a {} never moves from {from} to {to}", ledger.row_name())));
+        }
+        let database = self.shard(ledger, shard);
+        let file = self.queries.move_name(ledger, to);
+        let values = self.move_values(asked);
+        let pass = self.open_pass(on, database).await?;
+        let mut moved = false;
+        for alternative in alternatives(self.queries.get(&file)?) {
+            if self.run_guarded(on, database, &file, &alternative, &values).await? {
+                moved = true;
+                break;
+            }
+        }
+        self.close_pass(on, database, pass).await?;
+        let now = self.row_state_on(on, database, ledger, shard, tenant_id, id).await?;
+        match (moved, now) {
+            (true, Some(now)) if now.status == to => Ok(Moved::Now(now)),
+            (true, now) => Err(Error::failure(format!(
+                "{file}.sql moved {} {id} to {to}, but the ledger says {}",
+                ledger.row_name(),
+                now.map_or("that it is gone".to_owned(), |row| row.status)
+            ))
+            .hint(
+                "the move and the ledger's SELECT must agree; `onefold check --try-moves` shows how they do",
+            )),
+            (false, now) => Ok(Moved::NotAsSeen(now)),
+        }
+    }
+
+    /// Runs the statements of one alternative: the first is the guard, and unless it changes a row
+    /// the others do not run.
+    pub(super) async fn run_guarded(
+        &self,
+        on: &mut Connection,
+        database: &Database,
+        file: &str,
+        text: &str,
+        values: &Values,
+    ) -> Result<bool> {
+        for (i, sql) in statements(text).into_iter().enumerate() {
+            let statement = Statement::new(sql, &[], values, database.dialect)
+                .map_err(|e| e.context(format!("{file}.sql")))?;
+            let changed = database.execute(on, &statement).await.map_err(|e| {
+                e.context(format!("{file}.sql")).hint("when that is put right, run the same command again")
+            })?;
+            match (i, changed) {
+                (0, 0) => return Ok(false),
+                (0, 1) | (1.., _) => {}
+                (0, n) => {
+                    return Err(Error::failure(format!("{file}.sql changed {n} rows where one was meant"))
+                        .hint("its first statement must be guarded by tenant, id and from-status"));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Everything that a move's SQL may name.
+    pub(super) fn move_values(&self, asked: &Move<'_>) -> Values {
+        let Move { ledger, from, to, .. } = *asked;
+        let major = |minor: i64| asked.amount.map(|(_, currency)| currency.show_bare(minor.into()));
+        let values = Values::new()
+            .bind("tenant_id", asked.tenant_id.as_str())
+            .bind("id", asked.id.as_str())
+            .bind("from", self.statuses.all(ledger, from))
+            .bind("to", self.statuses.first(ledger, to))
+            .bind("version", asked.version.as_str())
+            .bind("next_version", next_version(asked.version))
+            .bind("step_key", asked.step_key)
+            .bind("actor", asked.actor)
+            .bind("now_us", asked.now.micros());
+        if ledger != Ledger::Payments {
+            return values;
+        }
+        values
+            .bind("refund_minor", asked.refund_minor)
+            // Never null, as :refund_minor is not: a site adds it to a column of its own.
+            .bind("refund_major", major(asked.refund_minor).unwrap_or_else(|| "0".to_owned()))
+            .bind("amount_minor", asked.amount.map(|(minor, _)| minor))
+            .bind("amount_major", asked.amount.and_then(|(minor, _)| major(minor)))
+            .bind("currency", asked.amount.map(|(_, currency)| currency.code()))
+            .bind("captured_at_us", asked.captured_at.map(Timestamp::micros))
+    }
+
+    /// Marks a step as moved, in the transaction of its move, in a database apart from the journal.
+    pub async fn mark(
+        &self,
+        on: &mut Connection,
+        ledger: Ledger,
+        shard: Shard,
+        step_key: &str,
+        version_after: &Version,
+        now: Timestamp,
+    ) -> Result<()> {
+        let database = self.shard(ledger, shard);
+        let values = Values::new()
+            .bind("step_key", step_key)
+            .bind("version_after", version_after.as_str())
+            .bind("moved_at_us", now.micros());
+        database.execute(on, &database.statement(&self.queries, "marks/add", &values)?).await.map(|_| ())
+    }
+
+    /// The version that a step left its row with, where it was moved in a database apart from the
+    /// journal; whatever has become of the row since.
+    pub async fn marked(&self, ledger: Ledger, step_key: &str) -> Result<Option<Version>> {
+        for (shard, database) in self.shards(ledger) {
+            if self.is_beside_journal(ledger, shard) {
+                continue;
+            }
+            let values = Values::new().bind("step_key", step_key);
+            let statement = database.statement(&self.queries, "marks/by_key", &values)?;
+            let mut connection = database.connection().await?;
+            if let Some(row) = database.fetch(&mut connection, &statement).await?.first() {
+                return super::rows::Reader::new(row, "onefold_marks").id("version_after").map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A row's state, looked for in every shard; `None` where it is in none.
+    pub async fn row_state(
+        &self,
+        ledger: Ledger,
+        tenant_id: &TenantId,
+        id: &RowId,
+    ) -> Result<Option<RowState>> {
+        for (shard, database) in self.shards(ledger) {
+            let mut connection = database.connection().await?;
+            let state = self.row_state_on(&mut connection, database, ledger, shard, tenant_id, id).await?;
+            if state.is_some() {
+                return Ok(state);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn row_state_on(
+        &self,
+        on: &mut Connection,
+        database: &Database,
+        ledger: Ledger,
+        shard: Shard,
+        tenant_id: &TenantId,
+        id: &RowId,
+    ) -> Result<Option<RowState>> {
+        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", vec![id.to_string()]);
+        macro_rules! state_of {
+            ($row:ty, $refunded:expr) => {{
+                let statement: Statement =
+                    self.ledger_statement::<$row>(database, "reads/by_ids", &values)?;
+                let rows = database.fetch(on, &statement).await?;
+                let rows = rows.iter().map(|row| <$row>::decode(row, shard, &self.statuses));
+                let rows = rows.collect::<Result<Vec<_>>>()?;
+                rows.into_iter().find(|r| r.tenant_id == *tenant_id && r.row_id() == *id).map(|r| RowState {
+                    status: r.status.to_string(),
+                    version: r.version.clone(),
+                    refunded_minor: $refunded(&r),
+                    shard,
+                })
+            }};
+        }
+        Ok(match ledger {
+            Ledger::Orders => state_of!(Order, |_: &Order| None),
+            Ledger::Payments => state_of!(Payment, |p: &Payment| Some(p.refunded_minor)),
+            Ledger::Inventory => state_of!(Hold, |_: &Hold| None),
+            Ledger::Messages => state_of!(Message, |_: &Message| None),
+        })
+    }
+}
+
+/// The version that our own schema gives a moved row: the next number of a counter, and for any
+/// other text one that it has not had.
+fn next_version(version: &Version) -> String {
+    let text = version.as_str();
+    match text.parse::<u64>() {
+        Ok(number) => number.saturating_add(1).to_string(),
+        Err(_) => match text.rsplit_once('+').and_then(|(stem, n)| Some((stem, n.parse::<u64>().ok()?))) {
+            Some((stem, n)) => format!("{stem}+{}", n.saturating_add(1)),
+            None => format!("{text}+1"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moved_row_never_keeps_its_version() {
+        let next = |v: &str| next_version(&v.into());
+        assert_eq!(next("1"), "2");
+        assert_eq!(next("etag"), "etag+1");
+        assert_eq!(next("etag+1"), "etag+2");
+        assert_eq!(next(""), "+1");
+    }
+}

@@ -1,0 +1,195 @@
+//! Saved plans: written once, superseded or ended, never changed.
+
+use super::Store;
+use super::freezes::json;
+use super::journal::{Entry, Event};
+use super::rows::Reader;
+use super::sql::Values;
+use crate::core::evidence::KeepOverride;
+use crate::core::ids::*;
+use crate::core::plan::Plan;
+use crate::core::status::{Ledger, status_type};
+use crate::core::time::Timestamp;
+use crate::error::{Error, Result};
+
+status_type!(PlanState {
+    /// May be applied, or was begun.
+    Open = "OPEN",
+    /// A dry run: never applied.
+    DryRun = "DRY_RUN",
+    /// Every step of it has ended.
+    Ended = "ENDED",
+    /// A newer plan of the same freeze took its place.
+    Superseded = "SUPERSEDED",
+});
+
+/// A plan with what became of it.
+#[derive(Clone, Debug)]
+pub struct SavedPlan {
+    pub plan: Plan,
+    pub state: PlanState,
+    pub superseded_by: Option<String>,
+    pub made_by: String,
+}
+
+/// The head of a plan, without its intents.
+#[derive(Clone, Debug)]
+pub struct PlanHead {
+    pub plan_id: String,
+    pub state: PlanState,
+    pub freeze_id: Option<String>,
+    pub made_at: Timestamp,
+    pub made_by: String,
+}
+
+/// What an operator said about kept orders when the plan was made.
+#[derive(Clone, Debug, Default)]
+pub struct KeepChanges {
+    pub chosen: Vec<(TenantId, KeepOverride)>,
+    pub withdrawn: Vec<(TenantId, OrderId)>,
+}
+
+impl Store {
+    /// Saves a plan with the overrides that it rests on; older open plans of its freeze whose
+    /// scopes overlap are superseded.
+    pub async fn save_plan(&self, plan: &Plan, keeps: &KeepChanges, actor: &str) -> Result<()> {
+        let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
+        let journal = self.journal();
+        journal
+            .transaction(async |tx| {
+                let values = Values::new()
+                    .bind("plan_id", plan.plan_id.as_str())
+                    .bind("digest", plan.digest.as_str())
+                    .bind("freeze_id", plan.freeze_id.as_deref())
+                    .bind("state", state.as_str())
+                    .bind("made_at_us", plan.made_at.micros())
+                    .bind("made_by", actor)
+                    .bind("body", json(plan)?);
+                journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
+                let keep_entry = |event, tenant_id: &TenantId, order_id: &OrderId| {
+                    Entry::new(event, actor, plan.made_at).plan(&plan.plan_id).row(
+                        Ledger::Orders,
+                        tenant_id,
+                        order_id,
+                    )
+                };
+                for (tenant_id, keep) in &keeps.chosen {
+                    let entry =
+                        keep_entry(Event::KeepChosen, tenant_id, &keep.order_id).note(keep.because.as_str());
+                    self.append_on(tx, &entry).await?;
+                }
+                for (tenant_id, order_id) in &keeps.withdrawn {
+                    let entry = keep_entry(Event::KeepWithdrawn, tenant_id, order_id);
+                    self.append_on(tx, &entry).await?;
+                }
+                if let Some(freeze_id) = &plan.freeze_id {
+                    let values = Values::new()
+                        .bind("freeze_id", freeze_id.as_str())
+                        .bind("plan_id", plan.plan_id.as_str());
+                    let statement = journal.statement(&self.queries, "plans/open_of_freeze", &values)?;
+                    for row in journal.fetch(tx, &statement).await? {
+                        let older = decode(&row)?;
+                        if older.plan.scope.overlaps(&plan.scope) {
+                            let values = Values::new()
+                                .bind("plan_id", older.plan.plan_id.as_str())
+                                .bind("superseded_by", plan.plan_id.as_str());
+                            journal
+                                .execute(tx, &journal.statement(&self.queries, "plans/supersede", &values)?)
+                                .await?;
+                            let entry = Entry::new(Event::Superseded, actor, plan.made_at)
+                                .plan(&older.plan.plan_id)
+                                .note(format!("by {}", plan.plan_id));
+                            self.append_on(tx, &entry).await?;
+                        }
+                    }
+                }
+                let mut entry = Entry::new(Event::Planned, actor, plan.made_at)
+                    .plan(&plan.plan_id)
+                    .note(plan.digest.as_str());
+                entry.freeze_id = plan.freeze_id.clone();
+                self.append_on(tx, &entry).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// A saved plan by its id.
+    ///
+    /// # Errors
+    /// Usage, where there is none; refused, where what is saved is no longer what was decided (its
+    /// digest does not match).
+    pub async fn plan_by_id(&self, plan_id: &str) -> Result<SavedPlan> {
+        let journal = self.journal();
+        let values = Values::new().bind("plan_id", plan_id);
+        let statement = journal.statement(&self.queries, "plans/by_id", &values)?;
+        let mut connection = journal.connection().await?;
+        let rows = journal.fetch(&mut connection, &statement).await?;
+        rows.first().map(decode).transpose()?.ok_or_else(|| {
+            Error::usage(format!("there is no plan {plan_id}")).hint("`onefold status` lists the newest ones")
+        })
+    }
+
+    /// Every plan of a freeze, whatever became of it, the newest first.
+    pub async fn plans_of(&self, freeze_id: &str) -> Result<Vec<SavedPlan>> {
+        let journal = self.journal();
+        let values = Values::new().bind("freeze_id", freeze_id);
+        let statement = journal.statement(&self.queries, "plans/of_freeze", &values)?;
+        let mut connection = journal.connection().await?;
+        journal.fetch(&mut connection, &statement).await?.iter().map(decode).collect()
+    }
+
+    /// The heads of the newest plans, the newest first.
+    pub async fn newest_plans(&self) -> Result<Vec<PlanHead>> {
+        let journal = self.journal();
+        let statement = journal.statement(&self.queries, "plans/newest", &Values::new())?;
+        let mut connection = journal.connection().await?;
+        let rows = journal.fetch(&mut connection, &statement).await?;
+        rows.iter()
+            .map(|row| {
+                let r = Reader::new(row, "onefold_plans");
+                Ok(PlanHead {
+                    plan_id: r.needed("plan_id")?,
+                    state: r.parsed("state")?,
+                    freeze_id: r.text("freeze_id")?,
+                    made_at: r.time("made_at_us")?,
+                    made_by: r.needed("made_by")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Marks an open plan as ended.
+    pub async fn end_plan(&self, plan_id: &str, actor: &str, note: &str, now: Timestamp) -> Result<()> {
+        let journal = self.journal();
+        journal
+            .transaction(async |tx| {
+                let values = Values::new().bind("plan_id", plan_id);
+                let ended =
+                    journal.execute(tx, &journal.statement(&self.queries, "plans/end", &values)?).await?;
+                if ended == 1 {
+                    let entry = Entry::new(Event::Applied, actor, now).plan(plan_id).note(note);
+                    self.append_on(tx, &entry).await?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
+    let r = Reader::new(row, "onefold_plans");
+    let plan: Plan = serde_json::from_str(&r.needed("body")?).map_err(|e| r.bad("body", e))?;
+    if !plan.digest_matches() {
+        return Err(Error::refused(format!(
+            "{} is not what was decided: its digest does not match",
+            plan.plan_id
+        ))
+        .hint("somebody changed it in the database; plan again"));
+    }
+    Ok(SavedPlan {
+        plan,
+        state: r.parsed("state")?,
+        superseded_by: r.text("superseded_by")?,
+        made_by: r.needed("made_by")?,
+    })
+}

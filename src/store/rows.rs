@@ -1,0 +1,403 @@
+//! Database rows to the core's rows and back. A row that the contract does not allow is an error
+//! that names ledger, row, column and value.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::sql::Value;
+use super::statuses::Statuses;
+use crate::core::ids::*;
+use crate::core::ledger::{Hold, Message, Order, Payment, Shard};
+use crate::core::money::Currency;
+use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
+use crate::error::{Error, Result};
+
+/// A row of one of the four ledgers.
+pub trait LedgerRow: Sized + Clone + PartialEq {
+    const LEDGER: Ledger;
+    /// The name of its id column.
+    const ID: &'static str;
+
+    /// # Errors
+    /// Usage, naming row, column and value, where the contract does not allow what it says.
+    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self>;
+
+    /// Its values in the order of the ledger's SELECT.
+    fn values(&self) -> Vec<(&'static str, Value)>;
+
+    fn tenant_id(&self) -> &TenantId;
+
+    fn row_id(&self) -> RowId;
+
+    fn order_id(&self) -> Option<&OrderId>;
+
+    /// (tenant, user, show), where it names all three.
+    fn buyer(&self) -> Option<Buyer>;
+}
+
+/// Whose purchases of which show: the unit in which orders become intents.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Buyer {
+    pub tenant_id: TenantId,
+    pub show_id: ShowId,
+    pub user_id: UserId,
+}
+
+/// Reads columns of one row, naming the row where one is not as it must be.
+pub(super) struct Reader<'a> {
+    row: &'a AnyRow,
+    what: String,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(row: &'a AnyRow, what: impl Display) -> Self {
+        Self { row, what: what.to_string() }
+    }
+
+    fn of(row: &'a AnyRow, ledger: Ledger, id: &str) -> Self {
+        let id: String = row.try_get(id).unwrap_or_else(|_| "?".to_owned());
+        Self { row, what: format!("{} {}", ledger.row_name(), id.escape_debug()) }
+    }
+
+    pub(super) fn bad(&self, column: &str, problem: impl Display) -> Error {
+        Error::usage(format!("{}, column {column}: {problem}", self.what)).hint(
+            "correct the row, or what reads it: ledgers/*.sql, and [status.…] of the configuration; \
+                 or leave it out with a narrower scope: --show, --user, --from, --to",
+        )
+    }
+
+    /// A text; some databases give text with a binary collation as bytes.
+    pub(super) fn text(&self, column: &str) -> Result<Option<String>> {
+        let text: Result<Option<String>, _> = self.row.try_get(column);
+        match text {
+            Ok(text) => Ok(text),
+            Err(e) => match self.row.try_get::<Option<Vec<u8>>, _>(column) {
+                Ok(bytes) => {
+                    bytes.map(String::from_utf8).transpose().map_err(|_| self.bad(column, "not UTF-8 text"))
+                }
+                Err(_) => Err(self.bad(column, e)),
+            },
+        }
+    }
+
+    pub(super) fn needed(&self, column: &str) -> Result<String> {
+        self.text(column)?.ok_or_else(|| self.bad(column, "is null"))
+    }
+
+    pub(super) fn id<T: From<String>>(&self, column: &str) -> Result<T> {
+        self.needed(column).map(T::from)
+    }
+
+    pub(super) fn id_or_null<T: From<String>>(&self, column: &str) -> Result<Option<T>> {
+        Ok(self.text(column)?.map(T::from))
+    }
+
+    /// An id of a ledger: a blank one names nothing, and would make all such rows one.
+    fn ledger_id<T: From<String>>(&self, column: &str) -> Result<T> {
+        self.ledger_id_or_null(column)?.ok_or_else(|| self.bad(column, "is null or blank"))
+    }
+
+    /// As [`Self::ledger_id`], where there may be none: sites write `NOT NULL DEFAULT ''`.
+    fn ledger_id_or_null<T: From<String>>(&self, column: &str) -> Result<Option<T>> {
+        Ok(self.text(column)?.filter(|id| !id.trim().is_empty()).map(T::from))
+    }
+
+    pub(super) fn parsed<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T> {
+        let text = self.needed(column)?;
+        text.parse().map_err(|e| self.bad(column, format!("{text:?} is {e}")))
+    }
+
+    fn status<T: FromStr<Err: Display>>(&self, ledger: Ledger, statuses: &Statuses) -> Result<T> {
+        let value = self.needed("status")?;
+        let name =
+            statuses.name(ledger, &value).map_err(|e| self.bad("status", format!("{value:?} is {e}")))?;
+        name.parse().map_err(|e| self.bad("status", format!("{value:?} is {e}")))
+    }
+
+    /// An amount: from the column `NAME_minor` in minor units, else from `NAME_major`, a decimal text
+    /// in major units that must be exact in the currency's decimals.
+    fn amount(&self, name: &str, currency: Currency) -> Result<i64> {
+        let (minor, major) = (format!("{name}_minor"), format!("{name}_major"));
+        if self.row.try_column(minor.as_str()).is_ok() {
+            return self.at_least(&minor, 0);
+        }
+        let text = self.needed(&major)?;
+        currency
+            .minor_of_decimal(&text)
+            .filter(|amount| *amount >= 0)
+            .ok_or_else(|| self.bad(&major, format!("{text:?} is no exact amount of {currency}")))
+    }
+
+    pub(super) fn int_or_null(&self, column: &str) -> Result<Option<i64>> {
+        self.row.try_get(column).map_err(|e| self.bad(column, e))
+    }
+
+    pub(super) fn int(&self, column: &str) -> Result<i64> {
+        self.int_or_null(column)?.ok_or_else(|| self.bad(column, "is null"))
+    }
+
+    fn at_least(&self, column: &str, least: i64) -> Result<i64> {
+        let value = self.int(column)?;
+        if value < least {
+            return Err(self.bad(column, format!("{value} is less than {least}")));
+        }
+        Ok(value)
+    }
+
+    pub(super) fn time(&self, column: &str) -> Result<Timestamp> {
+        self.int(column).map(Timestamp::from_micros)
+    }
+
+    pub(super) fn time_or_null(&self, column: &str) -> Result<Option<Timestamp>> {
+        Ok(self.int_or_null(column)?.map(Timestamp::from_micros))
+    }
+}
+
+fn text(id: &(impl Display + ?Sized)) -> Value {
+    Value::Text(Some(id.to_string()))
+}
+
+fn text_or_null(id: Option<&impl Display>) -> Value {
+    Value::Text(id.map(ToString::to_string))
+}
+
+fn buyer(tenant_id: &TenantId, show_id: Option<&ShowId>, user_id: Option<&UserId>) -> Option<Buyer> {
+    Some(Buyer { tenant_id: tenant_id.clone(), show_id: show_id?.clone(), user_id: user_id?.clone() })
+}
+
+/// Under which tenant and id a row is found.
+macro_rules! row_key {
+    ($id:ident) => {
+        fn tenant_id(&self) -> &TenantId {
+            &self.tenant_id
+        }
+
+        fn row_id(&self) -> RowId {
+            (&self.$id).into()
+        }
+    };
+}
+
+impl LedgerRow for Order {
+    const LEDGER: Ledger = Ledger::Orders;
+    const ID: &'static str = "order_id";
+
+    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+        let r = Reader::of(row, Self::LEDGER, Self::ID);
+        let currency = r.parsed("currency")?;
+        Ok(Self {
+            order_id: r.ledger_id("order_id")?,
+            tenant_id: r.ledger_id("tenant_id")?,
+            user_id: r.ledger_id("user_id")?,
+            show_id: r.ledger_id("show_id")?,
+            session_id: r.ledger_id_or_null("session_id")?,
+            idempotency_key: r.ledger_id_or_null("idempotency_key")?,
+            item: r.ledger_id_or_null("item")?,
+            quantity: r.at_least("quantity", 1)?,
+            amount_minor: r.amount("amount", currency)?,
+            currency,
+            status: r.status(Self::LEDGER, statuses)?,
+            source: r.text("source")?,
+            trace_id: r.text("trace_id")?,
+            created_at: r.time("created_at_us")?,
+            version: r.id("version")?,
+            shard,
+        })
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("order_id", text(&self.order_id)),
+            ("tenant_id", text(&self.tenant_id)),
+            ("user_id", text(&self.user_id)),
+            ("show_id", text(&self.show_id)),
+            ("session_id", text_or_null(self.session_id.as_ref())),
+            ("idempotency_key", text_or_null(self.idempotency_key.as_ref())),
+            ("item", text_or_null(self.item.as_ref())),
+            ("quantity", self.quantity.into()),
+            ("amount_minor", self.amount_minor.into()),
+            ("currency", text(&self.currency)),
+            ("status", text(&self.status)),
+            ("source", self.source.clone().into()),
+            ("trace_id", self.trace_id.clone().into()),
+            ("created_at", self.created_at.micros().into()),
+            ("version", text(&self.version)),
+        ]
+    }
+
+    row_key!(order_id);
+
+    fn order_id(&self) -> Option<&OrderId> {
+        Some(&self.order_id)
+    }
+
+    fn buyer(&self) -> Option<Buyer> {
+        buyer(&self.tenant_id, Some(&self.show_id), Some(&self.user_id))
+    }
+}
+
+impl LedgerRow for Payment {
+    const LEDGER: Ledger = Ledger::Payments;
+    const ID: &'static str = "payment_id";
+
+    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+        let r = Reader::of(row, Self::LEDGER, Self::ID);
+        let currency = r.parsed("currency")?;
+        Ok(Self {
+            payment_id: r.ledger_id("payment_id")?,
+            tenant_id: r.ledger_id("tenant_id")?,
+            order_id: r.ledger_id_or_null("order_id")?,
+            user_id: r.ledger_id("user_id")?,
+            show_id: r.ledger_id("show_id")?,
+            session_id: r.ledger_id_or_null("session_id")?,
+            amount_minor: r.amount("amount", currency)?,
+            refunded_minor: r.amount("refunded", currency)?,
+            currency,
+            provider: r.needed("provider")?,
+            provider_txn_id: r.ledger_id_or_null("provider_txn_id")?,
+            status: r.status(Self::LEDGER, statuses)?,
+            created_at: r.time("created_at_us")?,
+            captured_at: r.time_or_null("captured_at_us")?,
+            version: r.id("version")?,
+            shard,
+        })
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("payment_id", text(&self.payment_id)),
+            ("tenant_id", text(&self.tenant_id)),
+            ("order_id", text_or_null(self.order_id.as_ref())),
+            ("user_id", text(&self.user_id)),
+            ("show_id", text(&self.show_id)),
+            ("session_id", text_or_null(self.session_id.as_ref())),
+            ("amount_minor", self.amount_minor.into()),
+            ("refunded_minor", self.refunded_minor.into()),
+            ("currency", text(&self.currency)),
+            ("provider", text(&self.provider)),
+            ("provider_txn_id", self.provider_txn_id.clone().into()),
+            ("status", text(&self.status)),
+            ("created_at", self.created_at.micros().into()),
+            ("captured_at", self.captured_at.map(Timestamp::micros).into()),
+            ("version", text(&self.version)),
+        ]
+    }
+
+    row_key!(payment_id);
+
+    fn order_id(&self) -> Option<&OrderId> {
+        self.order_id.as_ref()
+    }
+
+    fn buyer(&self) -> Option<Buyer> {
+        buyer(&self.tenant_id, Some(&self.show_id), Some(&self.user_id))
+    }
+}
+
+impl LedgerRow for Hold {
+    const LEDGER: Ledger = Ledger::Inventory;
+    const ID: &'static str = "hold_id";
+
+    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+        let r = Reader::of(row, Self::LEDGER, Self::ID);
+        Ok(Self {
+            hold_id: r.ledger_id("hold_id")?,
+            tenant_id: r.ledger_id("tenant_id")?,
+            order_id: r.ledger_id_or_null("order_id")?,
+            user_id: r.ledger_id("user_id")?,
+            show_id: r.ledger_id("show_id")?,
+            session_id: r.ledger_id_or_null("session_id")?,
+            item: r.ledger_id_or_null("item")?,
+            quantity: r.at_least("quantity", 1)?,
+            status: r.status(Self::LEDGER, statuses)?,
+            created_at: r.time("created_at_us")?,
+            expires_at: r.time_or_null("expires_at_us")?,
+            version: r.id("version")?,
+            shard,
+        })
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("hold_id", text(&self.hold_id)),
+            ("tenant_id", text(&self.tenant_id)),
+            ("order_id", text_or_null(self.order_id.as_ref())),
+            ("user_id", text(&self.user_id)),
+            ("show_id", text(&self.show_id)),
+            ("session_id", text_or_null(self.session_id.as_ref())),
+            ("item", text_or_null(self.item.as_ref())),
+            ("quantity", self.quantity.into()),
+            ("status", text(&self.status)),
+            ("created_at", self.created_at.micros().into()),
+            ("expires_at", self.expires_at.map(Timestamp::micros).into()),
+            ("version", text(&self.version)),
+        ]
+    }
+
+    row_key!(hold_id);
+
+    fn order_id(&self) -> Option<&OrderId> {
+        self.order_id.as_ref()
+    }
+
+    fn buyer(&self) -> Option<Buyer> {
+        buyer(&self.tenant_id, Some(&self.show_id), Some(&self.user_id))
+    }
+}
+
+impl LedgerRow for Message {
+    const LEDGER: Ledger = Ledger::Messages;
+    const ID: &'static str = "message_id";
+
+    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+        let r = Reader::of(row, Self::LEDGER, Self::ID);
+        Ok(Self {
+            message_id: r.ledger_id("message_id")?,
+            tenant_id: r.ledger_id("tenant_id")?,
+            message_key: r.ledger_id_or_null("message_key")?,
+            topic: r.needed("topic")?,
+            order_id: r.ledger_id_or_null("order_id")?,
+            user_id: r.ledger_id_or_null("user_id")?,
+            show_id: r.ledger_id_or_null("show_id")?,
+            session_id: r.ledger_id_or_null("session_id")?,
+            status: r.status(Self::LEDGER, statuses)?,
+            attempts: r.at_least("attempts", 0)?,
+            trace_id: r.text("trace_id")?,
+            created_at: r.time("created_at_us")?,
+            version: r.id("version")?,
+            shard,
+        })
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("message_id", text(&self.message_id)),
+            ("tenant_id", text(&self.tenant_id)),
+            ("message_key", self.message_key.clone().into()),
+            ("topic", text(&self.topic)),
+            ("order_id", text_or_null(self.order_id.as_ref())),
+            ("user_id", text_or_null(self.user_id.as_ref())),
+            ("show_id", text_or_null(self.show_id.as_ref())),
+            ("session_id", text_or_null(self.session_id.as_ref())),
+            ("status", text(&self.status)),
+            ("attempts", self.attempts.into()),
+            ("trace_id", self.trace_id.clone().into()),
+            ("created_at", self.created_at.micros().into()),
+            ("version", text(&self.version)),
+        ]
+    }
+
+    row_key!(message_id);
+
+    fn order_id(&self) -> Option<&OrderId> {
+        self.order_id.as_ref()
+    }
+
+    fn buyer(&self) -> Option<Buyer> {
+        buyer(&self.tenant_id, self.show_id.as_ref(), self.user_id.as_ref())
+    }
+}
