@@ -1,0 +1,304 @@
+//! Carries a plan out, intent by intent, and resumes one that was broken off.
+
+use std::collections::HashMap;
+
+use super::money::{asks_provider, is_money};
+use super::moves::{Place, Ran, refused_claim, version_of};
+use super::{Executor, IntentEnd, Moment, Watch};
+use crate::core::evidence::Evidence;
+use crate::core::freeze::Freeze;
+use crate::core::ids::*;
+use crate::core::ledger::{Ledgers, Shard};
+use crate::core::plan::{Plan, PlannedIntent};
+use crate::core::recheck::{OwnMove, recheck, undo};
+use crate::core::status::Ledger;
+use crate::core::time::{Span, Timestamp};
+use crate::error::Result;
+use crate::store::steps::{Claim, StepRecord, StepState, own_move};
+
+/// The lease that apply asks for whenever it renews the freeze.
+const LEASE: Span = Span::from_mins(10);
+/// How old a renewal may be when an intent without money is begun.
+const FRESH: Span = Span::from_secs(2);
+
+/// How often an intent is read again while another process moves its rows.
+const MOVING: usize = 20;
+
+/// What a run of apply did.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// By intent id, those that have steps, in the plan's order.
+    pub intents: Vec<(String, IntentEnd)>,
+    /// Steps that are done, in this run and before.
+    pub steps_done: usize,
+}
+
+impl Applied {
+    pub fn is_whole(&self) -> bool {
+        self.intents.iter().all(|(_, end)| *end == IntentEnd::Done)
+    }
+}
+
+/// The freeze under which a plan is carried out, renewed as time goes by.
+struct Hold {
+    freeze: Freeze,
+    renewed_at: Timestamp,
+}
+
+impl Executor<'_> {
+    /// Carries out the steps of a plan that have not been carried out, under its freeze.
+    ///
+    /// # Errors
+    /// Refused where the freeze is lost on the way: what is done stays done.
+    pub async fn apply(&self, plan: &Plan, freeze: Freeze, watch: &mut Watch<'_>) -> Result<Applied> {
+        let evidence = self.store.evidence().await?;
+        let mut begun = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
+        let mut hold = Hold { freeze, renewed_at: Timestamp::from_micros(i64::MIN) };
+        let mut applied = Applied::default();
+        for intent in plan.intents.iter().filter(|i| !i.steps.is_empty()) {
+            if watch(Moment::Intent(intent)).is_break() {
+                applied.intents.push((intent.intent_id.clone(), IntentEnd::BrokenOff));
+                break;
+            }
+            let end = self.run_intent(plan, intent, &evidence, &mut begun, &mut hold, watch).await?;
+            let broken_off = end == IntentEnd::BrokenOff;
+            applied.intents.push((intent.intent_id.clone(), end));
+            if broken_off {
+                break;
+            }
+        }
+        applied.steps_done = plan.intents.iter().map(|i| begun.done(i)).sum();
+        Ok(applied)
+    }
+
+    /// Whether the rows of a request's intent are still as its plan saw them, but for our own moves;
+    /// the differences where they are not.
+    pub async fn is_as_planned(&self, plan: &Plan, record: &StepRecord) -> Result<Vec<String>> {
+        let Some(intent) = plan.intents.iter().find(|i| i.intent_id == record.intent_id) else {
+            return Ok(vec![format!("{} has no intent {}", plan.plan_id, record.intent_id)]);
+        };
+        let evidence = self.store.evidence().await?;
+        let begun = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
+        Ok(match self.reread(plan, intent, &evidence, &begun).await? {
+            Err(IntentEnd::Conflict(differences)) => differences,
+            Ok(_) | Err(_) => Vec::new(),
+        })
+    }
+
+    async fn run_intent(
+        &self,
+        plan: &Plan,
+        intent: &PlannedIntent,
+        evidence: &Evidence,
+        begun: &mut Begun,
+        hold: &mut Hold,
+        watch: &mut Watch<'_>,
+    ) -> Result<IntentEnd> {
+        let mut records = begun.records(intent).to_vec();
+        if let Some(refused) = refusal(&records) {
+            return Ok(refused);
+        }
+        for record in &mut records {
+            if record.state == StepState::Processing
+                && !record.sent
+                && let Claim::Done(healed) = self.heal(record.clone()).await?
+            {
+                begun.add(&healed);
+                *record = healed;
+            }
+        }
+        let mut next = 0;
+        let mut checked = None;
+        while next < intent.steps.len() {
+            let at = |position| Place { plan, intent, position };
+            let step = &intent.steps[next];
+            if records.iter().any(|r| r.step_key == step.step_key && r.state.is_done()) {
+                next += 1;
+                continue;
+            }
+            self.keep_hold(hold, is_money(step)).await?;
+            let ran = if asks_provider(step) {
+                let Some(version) = version_of(at(next), &records) else {
+                    return Ok(IntentEnd::Conflict(vec![format!("payment {} has no first leg", step.id)]));
+                };
+                let may_send = async || Ok(self.reread(plan, intent, evidence, begun).await?.err());
+                self.run_request(at(next), version, may_send, watch).await?
+            } else {
+                let end = if is_money(step) {
+                    next + 1
+                } else {
+                    (next..intent.steps.len())
+                        .find(|i| is_money(&intent.steps[*i]))
+                        .unwrap_or(intent.steps.len())
+                };
+                if is_money(step)
+                    && let Some(end) = self.open_request(at(next)).await?
+                {
+                    return Ok(end);
+                }
+                if is_money(step) || checked.is_none() {
+                    match self.reread(plan, intent, evidence, begun).await? {
+                        Ok(fresh) => checked = Some(shards(&fresh, intent)),
+                        Err(end) => return Ok(end),
+                    }
+                }
+                let places: Vec<_> = (next..end)
+                    .map(|i| {
+                        let step = &intent.steps[i];
+                        let shard = checked.as_ref().and_then(|s| s.get(&(step.ledger, step.id.clone())));
+                        (at(i), shard.copied().unwrap_or_default())
+                    })
+                    .collect();
+                self.run_moves(&places, &records, watch).await?
+            };
+            let (new, end) = match ran {
+                Ran::Through(new) => (new, None),
+                Ran::Stopped(new, end) => (new, Some(end)),
+            };
+            next += new.len();
+            new.iter().for_each(|record| begun.add(record));
+            records.extend(new);
+            if let Some(end) = end {
+                return Ok(end);
+            }
+        }
+        Ok(IntentEnd::Done)
+    }
+
+    /// Reads an intent's rows anew and holds them against the plan, our own moves undone
+    /// (contract, section 5). The rows where they are as seen; else how the intent ends.
+    async fn reread(
+        &self,
+        plan: &Plan,
+        intent: &PlannedIntent,
+        evidence: &Evidence,
+        begun: &Begun,
+    ) -> Result<std::result::Result<Ledgers, IntentEnd>> {
+        let check = |fresh: &Ledgers, begun: &Begun| {
+            let mut as_seen = fresh.clone();
+            undo(&mut as_seen, &begun.moves_on(fresh));
+            recheck(intent, &as_seen, &plan.policy, plan.as_of, evidence)
+        };
+        // Another process may be carrying out the same plan: its moves are our own, too. Rows and records
+        // are read one after the other, so only when nobody recorded anything between do they compare.
+        let mut newer: Option<Begun> = None;
+        for _ in 0..MOVING {
+            let known = newer.as_ref().unwrap_or(begun);
+            let fresh = self.store.read_intents([intent]).await?;
+            let Err(differences) = check(&fresh, known) else { return Ok(Ok(fresh)) };
+            let now = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
+            if let Some(refused) = refusal(now.records(intent)) {
+                return Ok(Err(refused));
+            }
+            if now.records(intent) == known.records(intent) {
+                let at_it = |r: &&StepRecord| {
+                    r.state == StepState::Processing && r.owner.as_ref() != Some(&self.worker.owner)
+                };
+                return Ok(Err(match now.records(intent).iter().find(at_it) {
+                    Some(other) => refused_claim(Claim::Busy(other.clone())),
+                    None => IntentEnd::Conflict(differences.iter().map(ToString::to_string).collect()),
+                }));
+            }
+            newer = Some(now);
+        }
+        Ok(Err(IntentEnd::Busy(format!("another process is carrying out {}", intent.intent_id))))
+    }
+
+    /// Renews the freeze under its token; a money step always sees to it first.
+    async fn keep_hold(&self, hold: &mut Hold, money: bool) -> Result<()> {
+        let now = (self.clock)();
+        if !money && now.since(hold.renewed_at) < FRESH {
+            return Ok(());
+        }
+        let Freeze { freeze_id, token, .. } = &hold.freeze;
+        hold.freeze =
+            self.store.renew(freeze_id, &self.worker.actor, Some(*token), LEASE, false, now).await?;
+        hold.renewed_at = now;
+        Ok(())
+    }
+}
+
+/// What has been begun of a plan, by intent and by row.
+#[derive(Default)]
+struct Begun {
+    of_intent: HashMap<String, Vec<StepRecord>>,
+    /// What was moved, in the order of time.
+    on_row: HashMap<(Ledger, TenantId, RowId), Vec<OwnMove>>,
+}
+
+impl Begun {
+    fn of(records: Vec<StepRecord>) -> Self {
+        let mut begun = Self::default();
+        for record in records {
+            begun.add_moves(&record);
+            begun.of_intent.entry(record.intent_id.clone()).or_default().push(record);
+        }
+        begun
+    }
+
+    /// Adds a record, in the place of what was known of its step.
+    fn add(&mut self, record: &StepRecord) {
+        let records = self.of_intent.entry(record.intent_id.clone()).or_default();
+        match records.iter_mut().find(|r| r.step_key == record.step_key) {
+            Some(known) if known.state.is_done() => return,
+            Some(known) => *known = record.clone(),
+            None => records.push(record.clone()),
+        }
+        self.add_moves(record);
+    }
+
+    fn add_moves(&mut self, record: &StepRecord) {
+        if let Some(own) = own_move(record) {
+            let row = (own.ledger, own.tenant_id.clone(), own.id.clone());
+            self.on_row.entry(row).or_default().push(own);
+        }
+    }
+
+    fn records(&self, intent: &PlannedIntent) -> &[StepRecord] {
+        self.of_intent.get(&intent.intent_id).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many of an intent's steps are done.
+    fn done(&self, intent: &PlannedIntent) -> usize {
+        let records = self.records(intent);
+        let is_done = |key: &str| records.iter().any(|r| r.step_key == key && r.state.is_done());
+        intent.steps.iter().filter(|step| is_done(&step.step_key)).count()
+    }
+
+    /// What we moved of these rows.
+    fn moves_on(&self, rows: &Ledgers) -> Vec<OwnMove> {
+        ids(rows)
+            .filter_map(|(ledger, tenant_id, id, _)| self.on_row.get(&(ledger, tenant_id.clone(), id)))
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+/// Each row of some ledgers: where it lies and what it is called.
+fn ids(rows: &Ledgers) -> impl Iterator<Item = (Ledger, &TenantId, RowId, Shard)> {
+    let orders =
+        rows.orders.iter().map(|r| (Ledger::Orders, &r.tenant_id, RowId::from(&r.order_id), r.shard));
+    let payments =
+        rows.payments.iter().map(|r| (Ledger::Payments, &r.tenant_id, RowId::from(&r.payment_id), r.shard));
+    let holds =
+        rows.inventory.iter().map(|r| (Ledger::Inventory, &r.tenant_id, RowId::from(&r.hold_id), r.shard));
+    let messages =
+        rows.messages.iter().map(|r| (Ledger::Messages, &r.tenant_id, RowId::from(&r.message_id), r.shard));
+    orders.chain(payments).chain(holds).chain(messages)
+}
+
+/// How an intent ends one of whose requests the provider has refused for good.
+fn refusal(records: &[StepRecord]) -> Option<IntentEnd> {
+    let failed = records.iter().find(|r| r.state == StepState::Failed)?;
+    let what = failed.note.as_deref().unwrap_or("refused by the provider");
+    Some(IntentEnd::Refused(format!("payment {}: {what}", failed.step.id)))
+}
+
+/// In which shard each row lies that a step may move.
+fn shards(fresh: &Ledgers, intent: &PlannedIntent) -> HashMap<(Ledger, RowId), Shard> {
+    ids(fresh)
+        .filter(|(_, tenant_id, ..)| **tenant_id == intent.tenant_id)
+        .map(|(ledger, _, id, shard)| ((ledger, id), shard))
+        .collect()
+}

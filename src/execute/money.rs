@@ -1,0 +1,369 @@
+//! The leg of a refund or void on which the provider is asked.
+
+use super::moves::{Place, Ran, elsewhere, entry, must_be_planned, refused_claim};
+use super::{Executor, IntentEnd, Moment, Watch};
+use crate::core::ids::*;
+use crate::core::ledger::Payment;
+use crate::core::plan::Step;
+use crate::core::status::{Ledger, PaymentStatus};
+use crate::error::{Error, Result};
+use crate::providers::{Answer, Ask, Charge};
+use crate::store::journal::Event;
+use crate::store::moves::{Move, Moved, RowState};
+use crate::store::steps::{Claim, StepRecord, StepState};
+
+/// How often a row that somebody touches while we record what the provider did is read again.
+const TOUCHED: usize = 10;
+
+impl Executor<'_> {
+    /// Sends the request of a second leg, or asks about one that may have been sent before, and
+    /// records what became of it. `version` is the row's after its first leg. `may_send` rereads
+    /// the intent's rows: nothing is sent unless they are as the plan saw them.
+    pub(super) async fn run_request(
+        &self,
+        at: Place<'_>,
+        version: Version,
+        may_send: impl AsyncFn() -> Result<Option<IntentEnd>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Ran> {
+        let step = at.step();
+        let stopped = |end| Ok(Ran::Stopped(Vec::new(), end));
+        let there = self.store.step(&step.step_key).await?;
+        let mut wanted = self.wanted(at, Some(version.clone()), true);
+        if there.is_none_or(|r| !r.sent) {
+            if let Some(end) = may_send().await? {
+                return stopped(end);
+            }
+            // What was given back before: whoever is told first of the end of it, it is counted once.
+            let payment = self.payment(&wanted).await?;
+            let as_seen = payment.filter(|p| p.version == version);
+            if as_seen.is_none() && self.store.step(&step.step_key).await?.is_none_or(|r| !r.sent) {
+                let why = format!("payment {} moved while its intent was read", step.id);
+                return stopped(IntentEnd::Conflict(vec![why]));
+            }
+            wanted.refunded_before_minor = step.amount_minor.and(as_seen.map(|p| p.refunded_minor));
+        }
+        // Committed as sent before anything leaves: after a crash nobody can say that it did not.
+        let record = match self.claim(at, wanted).await? {
+            Claim::Ours(record) => {
+                if watch(Moment::Claimed(step)).is_break() {
+                    return stopped(IntentEnd::BrokenOff);
+                }
+                return self.send(record, watch).await;
+            }
+            Claim::Sent(record) => record,
+            Claim::Done(record) => return Ok(Ran::Through(vec![record])),
+            other => return stopped(refused_claim(other)),
+        };
+        must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?;
+        let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
+        match self.provider.ask(&request.key, &request.charge, (self.clock)()).await? {
+            Some(answer) => self.conclude(record, answer, watch).await,
+            // The provider knows no such request: the same one goes out again, under the same key.
+            None => match self.moot(&record, &request, StepState::Withdrawn).await? {
+                Some((why, _)) => stopped(IntentEnd::Conflict(vec![format!("payment {}: {why}", step.id)])),
+                None => match may_send().await? {
+                    Some(end) => stopped(end),
+                    None => self.send(record, watch).await,
+                },
+            },
+        }
+    }
+
+    /// Another request of ours about the same payment, sent before under another key, whose end is not
+    /// recorded: until it is, no new one is begun.
+    pub(super) async fn open_request(&self, at: Place<'_>) -> Result<Option<IntentEnd>> {
+        let step = at.step();
+        let steps = self.store.steps_of_row(step.ledger, &at.intent.tenant_id, &step.id).await?;
+        let open =
+            steps.iter().find(|r| r.sent && r.state.is_open() && r.step.provider_key != step.provider_key);
+        Ok(open.map(|r| {
+            IntentEnd::Unknown(format!("{} by {} is {} still", describe(&r.step), r.plan_id, r.state))
+        }))
+    }
+
+    pub(super) async fn send(&self, record: StepRecord, watch: &mut Watch<'_>) -> Result<Ran> {
+        let Some(Request { key, charge, ask }) = self.request(&record).await? else {
+            return self.without_row(record).await;
+        };
+        let now = (self.clock)();
+        let sent =
+            StepRecord { updated_at: now, note: Some(format!("{ask} under key {key}")), ..record.clone() };
+        self.store.append(&entry(&self.worker.actor, &sent, Event::Sent)).await?;
+        let answer = self.provider.send(&key, &charge, ask, now).await?;
+        self.conclude(record, answer, watch).await
+    }
+
+    async fn payment(&self, record: &StepRecord) -> Result<Option<Payment>> {
+        self.store.read_row::<Payment>(&record.tenant_id, &record.step.id).await
+    }
+
+    /// How an intent stops whose request is about a payment that is not there any more.
+    async fn without_row(&self, record: StepRecord) -> Result<Ran> {
+        let why = gone(&record);
+        self.release(record, &why, Event::Conflict).await?;
+        Ok(Ran::Stopped(Vec::new(), IntentEnd::Conflict(vec![why])))
+    }
+
+    /// What a step asks of the provider; `None` where its payment is gone.
+    pub(super) async fn request(&self, record: &StepRecord) -> Result<Option<Request>> {
+        let step = &record.step;
+        let Some(payment) = self.payment(record).await? else { return Ok(None) };
+        let key = step.provider_key.clone().ok_or_else(|| {
+            Error::failure(format!("the step of payment {} has no key to ask the provider with", step.id))
+        })?;
+        let ask = match step.amount_minor.zip(step.currency) {
+            Some((amount_minor, currency)) => Ask::Refund { amount_minor, currency },
+            None => Ask::Void,
+        };
+        Ok(Some(Request { key, charge: charge(&payment), ask }))
+    }
+
+    /// Records what the provider answered about a claimed step, and moves its row accordingly.
+    pub(super) async fn conclude(
+        &self,
+        record: StepRecord,
+        answer: Answer,
+        watch: &mut Watch<'_>,
+    ) -> Result<Ran> {
+        if watch(Moment::Answered(&record.step)).is_break() {
+            return Ok(Ran::Stopped(Vec::new(), IntentEnd::BrokenOff));
+        }
+        let what = describe(&record.step);
+        let record = StepRecord { updated_at: (self.clock)(), ..record };
+        match answer {
+            Answer::Done => self.money_moved(record, watch).await,
+            Answer::Refused(why) => {
+                if let Some(request) = self.request(&record).await?.filter(|r| r.ask == Ask::Void)
+                    && let Some((then, settled)) = self.moot(&record, &request, StepState::Failed).await?
+                {
+                    let why = format!("{what} was refused: {why}; {then}");
+                    let end = if settled { IntentEnd::Refused(why) } else { IntentEnd::Conflict(vec![why]) };
+                    return Ok(Ran::Stopped(Vec::new(), end));
+                }
+                let note = format!("refused: {why}");
+                let back = back_from(&record.step);
+                let refused = StepRecord { state: StepState::Failed, note: Some(note.clone()), ..record };
+                match self.move_and_record(refused, back, None, Event::Refused, watch).await? {
+                    None => Ok(Ran::Stopped(Vec::new(), IntentEnd::BrokenOff)),
+                    Some(record) if record.state == StepState::Unknown => {
+                        let why = record.note.unwrap_or_default();
+                        Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(format!("{what}: the payment {why}"))))
+                    }
+                    Some(_) => Ok(Ran::Stopped(Vec::new(), IntentEnd::Refused(format!("{what} was {note}")))),
+                }
+            }
+            Answer::Accepted => {
+                self.keep_open(
+                    record,
+                    StepState::Accepted,
+                    "taken by the provider, not finished",
+                    Event::Accepted,
+                )
+                .await?;
+                Ok(Ran::Stopped(Vec::new(), IntentEnd::Accepted(what)))
+            }
+            Answer::Unknown(why) => {
+                self.keep_open(record, StepState::Unknown, &why, Event::Unknown).await?;
+                Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(format!("{what}: {why}"))))
+            }
+            Answer::NotSent(why) => {
+                let unsent = StepRecord { sent: false, ..record };
+                self.keep_open(unsent, StepState::Pending, &why, Event::Unknown).await?;
+                Ok(Ran::Stopped(Vec::new(), IntentEnd::NotSent(format!("{what}: {why}"))))
+            }
+        }
+    }
+
+    async fn keep_open(&self, record: StepRecord, state: StepState, note: &str, event: Event) -> Result<()> {
+        if record.state == state && record.note.as_deref() == Some(note) {
+            return Ok(());
+        }
+        let record = StepRecord { state, note: Some(note.to_owned()), ..record };
+        self.record(&record, event).await
+    }
+
+    async fn money_moved(&self, record: StepRecord, watch: &mut Watch<'_>) -> Result<Ran> {
+        let to = record.step.to.clone();
+        let amount = record.step.amount_minor;
+        let done = StepRecord { state: StepState::Done, note: None, ..record };
+        let Some(record) = self.move_and_record(done, &to, amount, Event::Moved, watch).await? else {
+            return Ok(Ran::Stopped(Vec::new(), IntentEnd::BrokenOff));
+        };
+        if record.state == StepState::Unknown {
+            let why = format!("payment {} {}", record.step.id, record.note.unwrap_or_default());
+            return Ok(Ran::Stopped(Vec::new(), IntentEnd::Conflict(vec![why])));
+        }
+        Ok(match self.tell(&record, watch) {
+            Some(end) => Ran::Stopped(vec![record], end),
+            None => Ran::Through(vec![record]),
+        })
+    }
+
+    /// Moves the row of a concluded request and records it. The provider's word is a fact, so a row
+    /// that somebody touched meanwhile is read again and moved all the same, as long as it still
+    /// waits for this word. `gave_back` counts from what was given back before: the provider's own report
+    /// may have been written to the row already. `None` where the watcher broke it off.
+    async fn move_and_record(
+        &self,
+        record: StepRecord,
+        to: &str,
+        gave_back: Option<i64>,
+        event: Event,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<StepRecord>> {
+        let step = record.step.clone();
+        for _ in 0..TOUCHED {
+            let Some(row) = self.store.row_state(step.ledger, &record.tenant_id, &step.id).await? else {
+                let why = elsewhere(&record, None);
+                return self.record_conflict(record, &why).await.map(Some);
+            };
+            if row.status == to {
+                // The provider's own report was written to the row before ours.
+                let record = after(record, row);
+                self.record(&record, event).await?;
+                return Ok(Some(record));
+            }
+            if row.status != step.from {
+                let why = elsewhere(&record, Some(&row));
+                return self.record_conflict(record, &why).await.map(Some);
+            }
+            let refund_minor = match gave_back.map(|amount| still_to_count(&record, amount, &row)) {
+                None => 0,
+                Some(Ok(refund_minor)) => refund_minor,
+                Some(Err(why)) => return self.record_conflict(record, &why).await.map(Some),
+            };
+            let asked = Move {
+                ledger: step.ledger,
+                tenant_id: &record.tenant_id,
+                id: &step.id,
+                from: &step.from,
+                to,
+                version: &row.version,
+                refund_minor,
+                amount: step.amount_minor.zip(step.currency),
+                captured_at: None,
+                step_key: &step.step_key,
+                actor: &self.worker.actor,
+                now: record.updated_at,
+            };
+            let moved = |now| {
+                let record = StepRecord { version_before: Some(row.version.clone()), ..record.clone() };
+                after(record, now)
+            };
+            let together = self.store.is_beside_journal(step.ledger, row.shard);
+            let done = self
+                .store
+                .shard(step.ledger, row.shard)
+                .transaction(async |tx| {
+                    let Moved::Now(now) = self.store.move_row(tx, row.shard, &asked).await? else {
+                        return Ok(None);
+                    };
+                    let done = moved(now);
+                    if together {
+                        self.record_on(tx, &done, event).await?;
+                    }
+                    Ok(Some(done))
+                })
+                .await?;
+            let Some(record) = done else { continue };
+            if !together {
+                if watch(Moment::Moved(&record.step)).is_break() {
+                    return Ok(None);
+                }
+                self.record(&record, event).await?;
+            }
+            return Ok(Some(record));
+        }
+        Err(Error::failure(format!("payment {} keeps changing while it is being recorded", step.id))
+            .hint("run apply again"))
+    }
+
+    /// The provider has answered, and the row is where its answer does not fit: a person corrects the
+    /// row. Until then the request stays open, so that no other one is made about this payment.
+    async fn record_conflict(&self, record: StepRecord, why: &str) -> Result<StepRecord> {
+        let note = format!("{why}, though the provider has answered");
+        let record = StepRecord { state: StepState::Unknown, note: Some(note), ..record };
+        self.record(&record, Event::Conflict).await?;
+        Ok(record)
+    }
+}
+
+fn after(record: StepRecord, row: RowState) -> StepRecord {
+    StepRecord { version_after: Some(row.version), refunded_after_minor: row.refunded_minor, ..record }
+}
+
+/// What of a refund that was made its row does not count yet; in words, where the row counts something
+/// that this refund does not explain.
+fn still_to_count(record: &StepRecord, amount: i64, row: &RowState) -> Result<i64, String> {
+    let (before, now) = (record.refunded_before_minor, row.refunded_minor);
+    let left = before.zip(now).map(|(before, now)| before.saturating_add(amount).saturating_sub(now));
+    left.filter(|left| (0..=amount).contains(left)).ok_or_else(|| {
+        let show = |minor: Option<i64>| match (minor, record.step.currency) {
+            (Some(minor), Some(currency)) => currency.show(minor.into()),
+            _ => "an unknown sum".to_owned(),
+        };
+        format!(
+            "has {} given back, where {} was before this refund of {}",
+            show(now),
+            show(before),
+            show(Some(amount))
+        )
+    })
+}
+
+/// What a step asks of the provider: under which key, about which charge, and what.
+pub(super) struct Request {
+    pub key: String,
+    pub charge: Charge,
+    pub ask: Ask,
+}
+
+/// That the payment of a request is not there any more.
+pub(super) fn gone(record: &StepRecord) -> String {
+    format!("payment {} is gone from the ledger, and {} is open", record.step.id, describe(&record.step))
+}
+
+/// Where a payment goes when the provider refuses, by the contract's section 1.
+fn back_from(step: &Step) -> &'static str {
+    if step.from == PaymentStatus::Voiding.as_str() {
+        PaymentStatus::Authorized.as_str()
+    } else {
+        PaymentStatus::Captured.as_str()
+    }
+}
+
+/// A request in words: `refund of 120.00 EUR on payment P-2`.
+fn describe(step: &Step) -> String {
+    match (step.amount_minor, step.currency) {
+        (Some(amount), Some(currency)) => {
+            format!("the refund of {} on payment {}", currency.show(amount.into()), step.id)
+        }
+        _ => format!("the void of payment {}", step.id),
+    }
+}
+
+/// A payment as its provider is told of it.
+pub(super) fn charge(payment: &Payment) -> Charge {
+    Charge {
+        tenant_id: payment.tenant_id.clone(),
+        payment_id: payment.payment_id.clone(),
+        provider: payment.provider.clone(),
+        provider_txn_id: payment.provider_txn_id.clone(),
+        amount_minor: payment.amount_minor,
+        refunded_minor: payment.refunded_minor,
+        currency: payment.currency,
+    }
+}
+
+/// Whether this is the leg of a refund or void on which the provider is asked.
+pub(super) fn asks_provider(step: &Step) -> bool {
+    let to = step.to.as_str();
+    step.ledger == Ledger::Payments
+        && (to == PaymentStatus::Refunded.as_str() || to == PaymentStatus::Voided.as_str())
+}
+
+/// Whether money moves with this step: it is one of the two legs.
+pub(super) fn is_money(step: &Step) -> bool {
+    step.ledger == Ledger::Payments
+}
