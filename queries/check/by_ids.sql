@@ -1,0 +1,3 @@
+-- Rows of a ledger by their ids, of whatever tenant.
+SELECT * FROM {ledger}
+WHERE {id} IN (:ids)

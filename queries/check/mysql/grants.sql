@@ -1,0 +1,2 @@
+-- What the user of this session may do, a row a grant.
+SHOW GRANTS
