@@ -7,6 +7,19 @@
 //! ```
 //!
 //! - [`core`] decides, and is pure: rows in, plan out.
+//! - [`store`] is the only user of databases; [`files`] reads and writes CSV.
+//! - [`providers`] move money; [`execute`] carries a plan out by the step protocol.
+//! - [`check`] proves a configuration before it is needed.
+//! - [`commands`] are the verbs, [`report`] prints what they found, [`cli`] binds them together.
 
+pub mod check;
+pub mod cli;
+pub mod commands;
+pub mod config;
 pub mod core;
 pub mod error;
+pub mod execute;
+pub mod files;
+pub mod providers;
+pub mod report;
+pub mod store;

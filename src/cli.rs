@@ -1,0 +1,206 @@
+//! The command line: its tree, its help, and which command runs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+use crate::config::{Config, Flags};
+use crate::error::{Error, Exit, Result};
+use crate::report::{self, Report, Style};
+
+const AFTER_HELP: &str = "\
+The playbook:
+  onefold freeze --show S-204 --reason 'retries double the orders'
+  onefold reconcile --show S-204
+  onefold plan --show S-204
+  onefold apply PLAN --yes
+  onefold converge PLAN     where the provider has not answered; then apply again
+  onefold verify PLAN
+  onefold thaw FREEZE
+
+See it once on an invented incident, without a server or any set-up:
+  onefold demo
+
+Exit codes:
+  0  done, or nothing to do
+  1  failure
+  2  usage, configuration or bad input
+  3  steps are planned (with --detailed-exitcode)
+  4  stale: a row moved, plan again
+  5  violations found
+  6  a person or the provider must decide first
+  7  refused: freeze missing, lost or held by another, or a safety limit
+  Where several fit: 7, then 4, 6, 5, 3.";
+
+/// Joins, decides and unwinds the orders that retries made out of one purchase.
+#[derive(Debug, Parser)]
+#[command(name = "onefold", version, about, after_help = AFTER_HELP, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global")]
+struct Global {
+    /// The database of everything, as a URL: sqlite:FILE, postgres://USER@HOST/DATABASE or
+    /// mysql://USER@HOST/DATABASE [default: what onefold.toml says, else sqlite:onefold.db]
+    #[arg(long, global = true, value_name = "URL", env = "ONEFOLD_DATABASE_URL", hide_env_values = true)]
+    database: Option<String>,
+    /// The configuration [default: onefold.toml where there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "ONEFOLD_CONFIG")]
+    config: Option<PathBuf>,
+    /// A folder of your own SQL files, which go before ours of the same name
+    #[arg(long, global = true, value_name = "DIR", env = "ONEFOLD_QUERIES")]
+    queries: Option<PathBuf>,
+    /// A file of lines host:port:database:user:password, for URLs without password
+    #[arg(long, global = true, value_name = "FILE", env = "ONEFOLD_PASSWORD_FILE")]
+    password_file: Option<PathBuf>,
+    /// Print one JSON object instead of text and tables
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress and no notes on stderr
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Say on stderr which database is used, and as whom
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Who you are, in freezes and in the journal [default: USER@HOST]
+    #[arg(long, global = true, value_name = "NAME", env = "ONEFOLD_OWNER", hide_env_values = true)]
+    owner: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(commands::demo::DemoArgs),
+    Init(commands::init::InitArgs),
+    Import(commands::import::ImportArgs),
+    Freeze(commands::freeze::FreezeArgs),
+    Frozen(commands::frozen::FrozenArgs),
+    Status(commands::status::StatusArgs),
+    Reconcile(commands::reconcile::ReconcileArgs),
+    Plan(commands::plan::PlanArgs),
+    Show(commands::show::ShowArgs),
+    Apply(commands::apply::ApplyArgs),
+    Converge(commands::converge::ConvergeArgs),
+    Verify(commands::verify::VerifyArgs),
+    History(commands::history::HistoryArgs),
+    Requeue(commands::requeue::RequeueArgs),
+    Thaw(commands::thaw::ThawArgs),
+    Queries(commands::queries::QueriesArgs),
+    Check(commands::check::CheckArgs),
+}
+
+/// Parses the command line, runs the command, prints its report and says how the process ends.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) if e.use_stderr() => {
+            if std::env::args_os().any(|arg| arg == "--json") {
+                report::print_error(&misused(&e), Style::detect(true));
+            } else {
+                let _ = e.print();
+            }
+            return ExitCode::from(Exit::Usage.code());
+        }
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::from(Exit::Done.code());
+        }
+    };
+    let style = Style::detect(cli.global.json);
+    let exit = match run(cli) {
+        Ok(report) => match report::print(&report, style) {
+            Ok(()) => report.exit,
+            Err(e) => {
+                eprintln!("error: cannot print the report: {e}");
+                Exit::Failure
+            }
+        },
+        Err(error) => {
+            report::print_error(&error, style);
+            error.exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+/// A command line that cannot be read, as the one error that JSON is asked for.
+fn misused(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (message, help) = text.split_once("\n\n").unwrap_or((text, ""));
+    Error::usage(message.trim()).hint(help.trim())
+}
+
+fn run(cli: Cli) -> Result<Report> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::failure(format!("cannot start: {e}")))?;
+    let flags = flags(cli.global);
+    // The demo needs no configuration, not even one that can be read.
+    let config = match cli.command {
+        Command::Demo(_) => Config::without_file(flags),
+        _ => Config::load(flags, |name| std::env::var(name).ok())?,
+    };
+    if config.verbose {
+        report::print_note(&format!("note: {} as {}", config.label(), config.actor));
+    }
+    runtime.block_on(async {
+        match cli.command {
+            Command::Demo(args) => {
+                commands::demo::run(args, async |line| run_line(&config, line).await).await
+            }
+            command => run_command(&config, command).await,
+        }
+    })
+}
+
+/// Runs one command line, given without the program's name, as the demo types it.
+async fn run_line(surroundings: &Config, line: Vec<String>) -> Result<Report> {
+    let cli = Cli::try_parse_from(std::iter::once("onefold".to_owned()).chain(line))
+        .map_err(|e| Error::failure(format!("the demo cannot type this: {e}")))?;
+    let database = cli.global.database.unwrap_or_default();
+    let config = surroundings.embedded(&database);
+    run_command(&config, cli.command).await
+}
+
+async fn run_command(config: &Config, command: Command) -> Result<Report> {
+    match command {
+        Command::Demo(_) => Err(Error::usage("the demo does not run itself")),
+        Command::Init(args) => commands::init::run(config, args).await,
+        Command::Import(args) => commands::import::run(config, args).await,
+        Command::Freeze(args) => commands::freeze::run(config, args).await,
+        Command::Frozen(args) => commands::frozen::run(config, args).await,
+        Command::Status(args) => commands::status::run(config, args).await,
+        Command::Reconcile(args) => commands::reconcile::run(config, args).await,
+        Command::Plan(args) => commands::plan::run(config, args).await,
+        Command::Show(args) => commands::show::run(config, args).await,
+        Command::Apply(args) => commands::apply::run(config, args).await,
+        Command::Converge(args) => commands::converge::run(config, args).await,
+        Command::Verify(args) => commands::verify::run(config, args).await,
+        Command::History(args) => commands::history::run(config, args).await,
+        Command::Requeue(args) => commands::requeue::run(config, args).await,
+        Command::Thaw(args) => commands::thaw::run(config, args).await,
+        Command::Queries(args) => commands::queries::run(config, args).await,
+        Command::Check(args) => commands::check::run(config, args).await,
+    }
+}
+
+fn flags(global: Global) -> Flags {
+    Flags {
+        config: global.config,
+        database: global.database,
+        queries: global.queries,
+        password_file: global.password_file,
+        owner: global.owner,
+        quiet: global.quiet,
+        verbose: global.verbose,
+    }
+}

@@ -1,0 +1,310 @@
+//! `onefold apply`: carry a plan's steps out.
+
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+
+use clap::Args;
+use serde_json::json;
+
+use super::converge::open_steps;
+use super::decided::{refunds, refunds_in_words};
+use super::progress::Progress;
+use super::{caveat, count, now, worker};
+use crate::config::Config;
+use crate::core::freeze::{Freeze, FreezeMode};
+use crate::core::plan::{Outcome, Plan};
+use crate::error::{Error, Exit, Result};
+use crate::execute::apply::Applied;
+use crate::execute::{Executor, IntentEnd, Moment, command};
+use crate::providers::Provider;
+use crate::report::{Column, Report, Table};
+use crate::store::Store;
+use crate::store::freezes::{held_by, lapsed};
+use crate::store::plans::{PlanState, SavedPlan};
+use crate::store::steps::{StepRecord, StepState};
+
+/// Carry a plan's steps out, under its freeze; safe to run again after anything
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold apply PL-5c1d2e3f40
+  onefold apply PL-5c1d2e3f40 --yes --json
+
+Each step is one compare-and-set. Whatever breaks off, run it again: what is done is not done twice.")]
+pub struct ApplyArgs {
+    /// The plan's id
+    plan: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
+    let store = config.open_ready().await?;
+    let saved = store.plan_by_id(&args.plan).await?;
+    let plan = &saved.plan;
+    if saved.state == PlanState::Ended {
+        let json = json!({ "plan_id": plan.plan_id, "ended": true, "done_now": 0, "intents": [] });
+        let report = Report::new(json).line(format!("{} has been applied; nothing to do.", plan.plan_id));
+        return Ok(with_open(report, plan, &open_requests(&store, plan, &[]).await?));
+    }
+    let freeze = freeze_for(config, &store, &saved).await?;
+    must_cover(&store, plan, &freeze).await?;
+    let with_steps = plan.intents.iter().filter(|i| !i.steps.is_empty()).count();
+    let steps = plan.intents.iter().map(|i| i.steps.len()).sum::<usize>();
+    let provider = config.provider(&store)?;
+    if !args.yes && steps > 0 {
+        ask(plan, with_steps, steps, provider)?;
+    }
+
+    let worker = worker(config, freeze.token);
+    let executor =
+        Executor { store: &store, provider, worker: &worker, commands: &config.commands, clock: now };
+    let progress = Progress::new(config, "applying");
+    let (mut ended, mut at) = (0_usize, 0_usize);
+    let mut watch = |moment: Moment<'_>| {
+        match moment {
+            Moment::Intent(_) => at += 1,
+            Moment::Ended(_) => ended += 1,
+            _ => {}
+        }
+        progress.at(format!("intent {at} of {with_steps}, {ended} of {steps} steps"));
+        ControlFlow::Continue(())
+    };
+    let (caveat, mode) = (caveat(&freeze), freeze.mode);
+    let applied = executor.apply(plan, freeze, &mut watch).await?;
+    progress.end();
+    if applied.is_whole() {
+        let note = format!("{}, under a freeze that is {mode}", count(steps, "step"));
+        store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
+    }
+    let open = open_requests(&store, plan, &applied.intents).await?;
+    let report = with_open(report(plan, &applied, ended, steps, provider), plan, &open);
+    let mut report = caveat.into_iter().fold(report, Report::line);
+    report.json["freeze_mode"] = json!(mode);
+    if let Some(command) = &config.commands.after_apply
+        && ended > 0
+    {
+        // What was done is done: a command that fails is told, and changes nothing of it.
+        if let Err(error) = command::run(command, &report.json).await {
+            return Ok(report.line(format!("after_apply: {error}")).exit(Exit::Failure));
+        }
+    }
+    Ok(report)
+}
+
+/// Requests on rows of a plan's scope, whichever plan made them, whose end is not known and which none
+/// of these intents' ends tells.
+async fn open_requests(store: &Store, plan: &Plan, ends: &[(String, IntentEnd)]) -> Result<Vec<StepRecord>> {
+    let is_told = |record: &StepRecord| {
+        record.plan_id == plan.plan_id
+            && ends.iter().any(|(id, end)| *id == record.intent_id && *end != IntentEnd::Done)
+    };
+    let mut open = open_steps(store, &plan.scope, Some(&plan.plan_id)).await?;
+    open.retain(|r| matches!(r.state, StepState::Accepted | StepState::Unknown) && !is_told(r));
+    Ok(open)
+}
+
+/// A report that tells of open requests beside the plan.
+fn with_open(mut report: Report, plan: &Plan, open: &[StepRecord]) -> Report {
+    let told: Vec<_> = open
+        .iter()
+        .map(|r| {
+            json!({ "plan_id": r.plan_id, "ledger": r.step.ledger, "tenant_id": r.tenant_id, "id": r.step.id,
+                    "state": r.state, "why": r.note })
+        })
+        .collect();
+    report.json["open_requests"] = json!(told);
+    if open.is_empty() {
+        return report;
+    }
+    let mut table = Table::new([Column::exact("ROW"), Column::exact("STATE"), Column::prose("WHY")]);
+    for r in open {
+        let why = r.note.as_deref().unwrap_or("no answer is recorded");
+        table.row([
+            format!("{} {}", r.step.ledger.row_name(), r.step.id),
+            r.state.to_string(),
+            format!(
+                "{} by {}: {why}",
+                if r.step.amount_minor.is_some() { "the refund" } else { "the void" },
+                r.plan_id
+            ),
+        ]);
+    }
+    let exit = report.exit.or(Exit::Undecided);
+    report
+        .line("Requests on rows of this plan's scope whose end is not known:")
+        .table(table)
+        .line("Ask the provider about these:")
+        .command(format!("onefold converge {}", plan.plan_id))
+        .exit(exit)
+}
+
+/// The live freeze, ours, under which the plan was made.
+async fn freeze_for(config: &Config, store: &Store, saved: &SavedPlan) -> Result<Freeze> {
+    let plan_id = &saved.plan.plan_id;
+    if let Some(newer) = &saved.superseded_by {
+        return Err(Error::refused(format!("{plan_id} was superseded by {newer}"))
+            .hint(format!("onefold apply {newer}")));
+    }
+    let Some(freeze_id) = &saved.plan.freeze_id else {
+        return Err(Error::refused(format!("{plan_id} is a dry run: it was not made under a live freeze"))
+            .hint("freeze the scope with `onefold freeze`, then plan again"));
+    };
+    let freeze = store.freeze_by_id(freeze_id).await?;
+    held_by(&freeze, &config.actor, None)?;
+    if !freeze.is_live(now()) {
+        return Err(lapsed(&freeze));
+    }
+    match freeze.mode {
+        FreezeMode::Advisory => {}
+        FreezeMode::Enforced => {
+            store.must_be_guarded().await.map_err(|e| {
+                Error::refused(format!("{freeze_id} is enforced no longer: {}", e.message)).hint(format!(
+                    "onefold freeze --renew {freeze_id} --enforce --install-now, then plan again"
+                ))
+            })?;
+            store.must_hold(&freeze).await?;
+        }
+        FreezeMode::Recorded => {
+            return Err(Error::refused(format!(
+                "{freeze_id} is only recorded: services that do not ask go on moving rows"
+            ))
+            .hint(format!(
+                "onefold freeze --renew {freeze_id} --enforce, then plan again; or where all of them are stopped \
+                 in another way: onefold freeze --renew {freeze_id} --advisory"
+            )));
+        }
+    }
+    Ok(freeze)
+}
+
+/// How many intents' rows are read at once to see whether the freeze covers them.
+const AT_ONCE: usize = 200;
+
+/// Refuses a plan with a step on a row that its freeze does not cover.
+async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze) -> Result<()> {
+    let with_steps: Vec<_> = plan.intents.iter().filter(|i| !i.steps.is_empty()).collect();
+    let mut outside = Vec::new();
+    for intents in with_steps.chunks(AT_ONCE) {
+        let ledgers = store.read_intents(intents.iter().copied()).await?;
+        outside.extend(freeze.outside(intents, &ledgers));
+    }
+    if outside.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<_> =
+        outside.iter().take(5).map(|(ledger, id)| format!("{} {id}", ledger.row_name())).collect();
+    let more = outside.len().saturating_sub(told.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Err(Error::refused(format!(
+        "{} does not cover {}{more}, which have steps",
+        freeze.freeze_id,
+        told.join(", ")
+    ))
+    .hint("an intent joined by key may reach outside: freeze a wider scope, or plan a narrower one"))
+}
+
+/// Asks on a terminal; refuses elsewhere.
+fn ask(plan: &Plan, intents: usize, steps: usize, provider: Provider<'_>) -> Result<()> {
+    let refused =
+        |why: &str| Error::refused(why.to_owned()).hint(format!("onefold apply {} --yes", plan.plan_id));
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(refused("apply asks before it changes anything, and there is no terminal to ask on"));
+    }
+    let money = refunds_in_words(plan.intents.iter());
+    let money = if money.is_empty() { "nothing".to_owned() } else { money };
+    eprint!(
+        "Apply {} on {}: {} refunded through {}? [y/N] ",
+        count(steps, "step"),
+        count(intents, "intent"),
+        money,
+        provider.name()
+    );
+    let failed = |e: std::io::Error| Error::failure(format!("cannot ask: {e}"));
+    std::io::stderr().flush().map_err(failed)?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(failed)?;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(())
+    } else {
+        Err(refused("not confirmed; nothing was changed"))
+    }
+}
+
+fn report(plan: &Plan, applied: &Applied, done_now: usize, steps: usize, provider: Provider<'_>) -> Report {
+    let mut exit = Exit::Done;
+    let mut rest = Table::new([Column::exact("INTENT"), Column::exact("ENDED AS"), Column::prose("WHY")]);
+    let mut ends = Vec::new();
+    for (intent_id, end) in &applied.intents {
+        let (name, why, code) = in_words(end);
+        exit = exit.or(code);
+        ends.push(json!({ "intent_id": intent_id, "end": name, "why": why }));
+        if *end != IntentEnd::Done {
+            rest.row([intent_id.clone(), name.to_owned(), why.join("; ")]);
+        }
+    }
+    let whole = applied.is_whole();
+    let json = json!({
+        "plan_id": plan.plan_id,
+        "ended": whole,
+        "provider": provider.name(),
+        "steps": steps,
+        "steps_done": applied.steps_done,
+        "done_now": done_now,
+        "refunds": refunds(plan.intents.iter()).iter()
+            .map(|(currency, sum)| json!({ "currency": currency, "amount_minor": sum })).collect::<Vec<_>>(),
+        "intents": ends,
+    });
+    let done = applied.intents.iter().filter(|(_, end)| *end == IntentEnd::Done).count();
+    let report = Report::new(json)
+        .title(format!(
+            "{}: {} of {steps} steps are done, {done_now} in this run",
+            plan.plan_id, applied.steps_done
+        ))
+        .line(format!(
+            "{} of {} intents are through; provider: {}",
+            done,
+            applied.intents.len(),
+            provider.name()
+        ))
+        .table(rest);
+    let undecided =
+        plan.intents.iter().filter(|i| matches!(i.outcome, Outcome::Review | Outcome::Unsettled)).count();
+    let report = match undecided {
+        0 => report,
+        n => report
+            .line(format!("{} in REVIEW or UNSETTLED: nothing of these was touched.", count(n, "intent"))),
+    };
+    let report = match exit {
+        Exit::Done => report.line("Next:").command(format!("onefold verify {}", plan.plan_id)),
+        Exit::Stale => report.line("Rows moved since the plan was made. Plan again:").command("onefold plan"),
+        Exit::Undecided if applied.intents.iter().all(|(_, end)| has_ended(end)) => report
+            .line("The provider refused: nothing more is asked of it. To have these listed for a person:")
+            .command("onefold plan"),
+        Exit::Undecided => report
+            .line("Next, to learn what the provider has done, and to go on from there:")
+            .command(format!("onefold converge {}", plan.plan_id))
+            .command(format!("onefold apply {}", plan.plan_id)),
+        _ => report.line("Next:").command(format!("onefold apply {}", plan.plan_id)),
+    };
+    report.exit(exit)
+}
+
+/// Whether asking the provider, or applying again, can change nothing more.
+fn has_ended(end: &IntentEnd) -> bool {
+    matches!(end, IntentEnd::Done | IntentEnd::Refused(_))
+}
+
+fn in_words(end: &IntentEnd) -> (&'static str, Vec<String>, Exit) {
+    let one = |why: &String| vec![why.clone()];
+    match end {
+        IntentEnd::Done => ("DONE", Vec::new(), Exit::Done),
+        IntentEnd::Conflict(why) => ("CONFLICT", why.clone(), Exit::Stale),
+        IntentEnd::Accepted(why) => ("ACCEPTED", one(why), Exit::Undecided),
+        IntentEnd::Unknown(why) => ("UNKNOWN", one(why), Exit::Undecided),
+        IntentEnd::Refused(why) => ("REFUSED", one(why), Exit::Undecided),
+        IntentEnd::NotSent(why) => ("NOT_SENT", one(why), Exit::Failure),
+        IntentEnd::Busy(why) => ("BUSY", one(why), Exit::Refused),
+        IntentEnd::BrokenOff => ("BROKEN_OFF", Vec::new(), Exit::Failure),
+    }
+}

@@ -1,0 +1,145 @@
+//! `onefold converge`: settle what is in doubt by asking the provider.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde_json::json;
+
+use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
+use super::progress::Progress;
+use super::{count, freeze_over, now, worker};
+use crate::config::Config;
+use crate::core::ids::{RowId, TenantId};
+use crate::core::ledger::Ledgers;
+use crate::core::plan::make;
+use crate::core::scope::Scope;
+use crate::core::status::Ledger;
+use crate::error::{Exit, Result};
+use crate::execute::Executor;
+use crate::execute::converge::Learned;
+use crate::report::{Column, Report, Table};
+use crate::store::Store;
+use crate::store::steps::StepRecord;
+
+/// Ask the provider about requests and charges whose end is not known, and record what it says
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold converge PL-5c1d2e3f40
+  onefold converge --show S-204
+
+Asks about our own requests that were not answered, then about the charges that UNSETTLED intents
+wait for and every other payment whose end is open. Rows are moved to what the provider says. No new
+request is made; one that the provider never got goes out again under its own key: by apply, or, where
+its plan is superseded or its freeze is gone, here, under any freeze of yours that covers its row.")]
+pub struct ConvergeArgs {
+    /// A plan: its requests, and the intents of its scope under its policies
+    #[arg(conflicts_with_all = ["shows", "users", "sessions", "tenants", "from", "to"])]
+    plan: Option<String>,
+    #[command(flatten)]
+    zone: ZoneFlag,
+    #[command(flatten)]
+    scope: ScopeFlags,
+    #[command(flatten)]
+    policy: PolicyFlags,
+}
+
+pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
+    let store = config.open_ready().await?;
+    let now_is = now();
+    let saved = match &args.plan {
+        Some(plan_id) => Some(store.plan_by_id(plan_id).await?.plan),
+        None => None,
+    };
+    let mut scope = match &saved {
+        Some(plan) => plan.scope.clone(),
+        None => args.scope.scope(args.zone)?,
+    };
+    let freeze = freeze_over(&store, &mut scope, None, now_is).await?;
+    let policy = saved.as_ref().map_or_else(|| args.policy.policy(), |plan| plan.policy.clone());
+
+    let progress = Progress::new(config, "asking the provider");
+    let worker = worker(config, 0);
+    let executor = Executor {
+        store: &store,
+        provider: config.provider(&store)?,
+        worker: &worker,
+        commands: &config.commands,
+        clock: now,
+    };
+    let open = open_steps(&store, &scope, args.plan.as_deref()).await?;
+    let mut learned = executor.converge_steps(open).await?;
+
+    // What our own requests came to has moved rows: read again before judging what is in doubt.
+    let ledgers = store.read_scope(&scope).await?;
+    let as_of = freeze.map_or(now_is, |f| f.frozen_at);
+    let decided = make(&ledgers, &scope, &policy, as_of, &store.evidence().await?)?;
+    let open = store.open_steps().await?.into_iter().filter(|r| r.step.ledger == Ledger::Payments);
+    let ours: BTreeSet<_> = open.map(|r| (r.tenant_id, r.step.id)).collect();
+    let about = executor.converge_charges(&decided.intents, &ledgers, &ours).await?;
+    learned.extend(about.into_iter().filter(|l| !ours.contains(&(l.tenant_id.clone(), l.id.clone()))));
+    progress.end();
+    Ok(report(&learned))
+}
+
+/// Steps that were begun and not ended: of a plan, and on any row of a scope, whichever plan began them.
+/// A row that is gone may have been in scope.
+pub(super) async fn open_steps(
+    store: &Store,
+    scope: &Scope,
+    plan_id: Option<&str>,
+) -> Result<Vec<StepRecord>> {
+    let open = store.open_steps().await?;
+    if open.is_empty() {
+        return Ok(open);
+    }
+    let ledgers = store.read_scope(scope).await?;
+    let in_scope = rows(&ledgers);
+    let mut of_scope = Vec::new();
+    for record in open {
+        let (ledger, tenant_id, id) = (record.step.ledger, &record.tenant_id, &record.step.id);
+        if plan_id == Some(record.plan_id.as_str())
+            || in_scope.contains(&(ledger, tenant_id, id.clone()))
+            || store.row_state(ledger, tenant_id, id).await?.is_none()
+        {
+            of_scope.push(record);
+        }
+    }
+    Ok(of_scope)
+}
+
+/// Every row of some ledgers.
+fn rows(ledgers: &Ledgers) -> BTreeSet<(Ledger, &TenantId, RowId)> {
+    let orders = ledgers.orders.iter().map(|r| (Ledger::Orders, &r.tenant_id, RowId::from(&r.order_id)));
+    let payments =
+        ledgers.payments.iter().map(|r| (Ledger::Payments, &r.tenant_id, RowId::from(&r.payment_id)));
+    let holds = ledgers.inventory.iter().map(|r| (Ledger::Inventory, &r.tenant_id, RowId::from(&r.hold_id)));
+    let messages =
+        ledgers.messages.iter().map(|r| (Ledger::Messages, &r.tenant_id, RowId::from(&r.message_id)));
+    orders.chain(payments).chain(holds).chain(messages).collect()
+}
+
+fn report(learned: &[Learned]) -> Report {
+    let mut table =
+        Table::new([Column::exact("ROW"), Column::exact("SETTLED"), Column::prose("WHAT THE PROVIDER SAYS")]);
+    for l in learned {
+        let settled = if l.settled { "yes" } else { "no" };
+        table.row([format!("{} {}", l.ledger.row_name(), l.id), settled.to_owned(), l.what.clone()]);
+    }
+    let open = learned.iter().filter(|l| !l.settled).count();
+    let rows: Vec<_> = learned
+        .iter()
+        .map(|l| json!({ "ledger": l.ledger, "tenant_id": l.tenant_id, "id": l.id, "settled": l.settled, "what": l.what }))
+        .collect();
+    let report =
+        Report::new(json!({ "asked": rows, "settled": learned.len() - open, "open": open })).table(table);
+    if learned.is_empty() {
+        return report.line("Nothing is in doubt.");
+    }
+    let report =
+        report.line(format!("{} settled, {open} still in doubt.", count(learned.len() - open, "row")));
+    let report = report.line(
+        "Next: go on with `onefold apply PLAN` where a request was missing; where a charge was, decide \
+         again with `onefold plan`.",
+    );
+    if open > 0 { report.exit(Exit::Undecided) } else { report }
+}

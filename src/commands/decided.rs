@@ -1,0 +1,161 @@
+//! How decisions are told: the intents of a plan, and its sums.
+
+use std::collections::BTreeMap;
+
+use super::count;
+use crate::core::money::Currency;
+use crate::core::plan::{Outcome, Plan, PlannedIntent, Sums};
+use crate::core::status::{Ledger, PaymentStatus};
+use crate::report::{Column, Report, Table};
+
+/// How many intents are listed unless all are asked for.
+pub const LISTED: usize = 40;
+
+/// Outcomes, intents that are not CLEAN, and sums.
+pub fn tell(report: Report, plan: &Plan, limit: usize) -> Report {
+    let report = report.table(outcomes(&plan.intents));
+    let notable: Vec<_> = plan.intents.iter().filter(|i| i.outcome != Outcome::Clean).collect();
+    let report = report.table(intents(notable.iter().copied().take(limit)));
+    let report = match notable.len().saturating_sub(limit) {
+        0 => report,
+        more => report.line(format!(
+            "… and {}; all of them: onefold show {} --all",
+            count(more, "more intent"),
+            plan.plan_id
+        )),
+    };
+    tell_sums(report, &plan.sums)
+}
+
+pub fn tell_sums(report: Report, sums: &Sums) -> Report {
+    report.table(money(sums)).table(stock(sums))
+}
+
+/// How many intents and steps each outcome has.
+fn outcomes(intents: &[PlannedIntent]) -> Table {
+    let mut table = Table::new([
+        Column::exact("OUTCOME"),
+        Column::number("INTENTS"),
+        Column::number("ORDERS"),
+        Column::number("STEPS"),
+        Column::exact("REFUNDS"),
+    ]);
+    for outcome in [Outcome::Keep, Outcome::Unwind, Outcome::Review, Outcome::Unsettled, Outcome::Clean] {
+        let of: Vec<_> = intents.iter().filter(|i| i.outcome == outcome).collect();
+        if of.is_empty() {
+            continue;
+        }
+        table.row([
+            outcome.to_string(),
+            of.len().to_string(),
+            of.iter().map(|i| i.orders.len()).sum::<usize>().to_string(),
+            of.iter().map(|i| i.steps.len()).sum::<usize>().to_string(),
+            refunds_in_words(of.iter().copied()),
+        ]);
+    }
+    table
+}
+
+/// One line an intent.
+pub fn intents<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> Table {
+    let mut table = Table::new([
+        Column::exact("INTENT"),
+        Column::exact("USER"),
+        Column::number("ORDERS"),
+        Column::exact("OUTCOME"),
+        Column::exact("KEEP"),
+        Column::prose("WHY"),
+    ]);
+    for intent in intents {
+        let why = if intent.review_reasons.is_empty() { &intent.findings } else { &intent.review_reasons };
+        table.row([
+            intent.intent_id.clone(),
+            intent.user_id.as_ref().map_or("-".to_owned(), ToString::to_string),
+            intent.orders.len().to_string(),
+            intent.outcome.to_string(),
+            intent.keep.as_ref().map_or("-".to_owned(), ToString::to_string),
+            why.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        ]);
+    }
+    table
+}
+
+fn money(sums: &Sums) -> Table {
+    let mut table = Table::new(
+        [Column::exact("TENANT"), Column::exact("MONEY")]
+            .into_iter()
+            .chain(["CAPTURED", "KEPT", "REFUND", "REVIEW", "UNSETTLED", "CLEAN"].map(Column::number)),
+    );
+    for s in &sums.money {
+        let parts = [s.captured, s.kept, s.to_refund, s.in_review, s.unsettled, s.clean];
+        table.row(
+            [s.tenant_id.to_string(), s.currency.to_string()]
+                .into_iter()
+                .chain(parts.map(|part| s.currency.show_bare(part))),
+        );
+    }
+    table
+}
+
+fn stock(sums: &Sums) -> Table {
+    let mut table = Table::new(
+        [Column::exact("TENANT"), Column::exact("STOCK")]
+            .into_iter()
+            .chain(["LIVE", "KEPT", "RELEASE", "REVIEW", "UNSETTLED", "CLEAN"].map(Column::number)),
+    );
+    for s in &sums.stock {
+        let parts = [s.live, s.kept, s.to_release, s.in_review, s.unsettled, s.clean];
+        table.row(
+            [s.tenant_id.to_string(), s.show_id.to_string()]
+                .into_iter()
+                .chain(parts.map(|part| part.to_string())),
+        );
+    }
+    table
+}
+
+/// One line a step.
+pub fn steps(intent: &PlannedIntent) -> Table {
+    let mut table = Table::new([
+        Column::number("#"),
+        Column::exact("ROW"),
+        Column::exact("ID"),
+        Column::exact("FROM"),
+        Column::exact("TO"),
+        Column::number("AMOUNT"),
+    ]);
+    for (i, step) in intent.steps.iter().enumerate() {
+        table.row([
+            (i + 1).to_string(),
+            step.ledger.row_name().to_owned(),
+            step.id.to_string(),
+            step.from.clone(),
+            step.to.clone(),
+            match (step.amount_minor, step.currency) {
+                (Some(amount), Some(currency)) => currency.show(amount.into()),
+                _ => String::new(),
+            },
+        ]);
+    }
+    table
+}
+
+/// What the steps of some intents give back, by currency.
+pub fn refunds<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> BTreeMap<Currency, i128> {
+    let mut sums = BTreeMap::new();
+    for step in intents.flat_map(|i| &i.steps) {
+        if step.ledger == Ledger::Payments
+            && step.to == PaymentStatus::Refunded.as_str()
+            && let (Some(amount), Some(currency)) = (step.amount_minor, step.currency)
+        {
+            *sums.entry(currency).or_insert(0) += i128::from(amount);
+        }
+    }
+    sums
+}
+
+/// As [`refunds`], in words; empty where nothing goes back.
+pub fn refunds_in_words<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> String {
+    let sums: Vec<_> = refunds(intents).into_iter().map(|(currency, sum)| currency.show(sum)).collect();
+    sums.join(" + ")
+}

@@ -1,0 +1,118 @@
+//! Ledgers from CSV files, as flags name them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::flags::ZoneFlag;
+use super::progress::Progress;
+use crate::config::Config;
+use crate::core::ledger::Ledgers;
+use crate::error::{Error, Result};
+use crate::files::{Amounts, ColumnMap, Encoding, LedgerFiles, ReadOptions, StatusMap, read};
+use crate::report::print_note;
+
+/// How files differ from what the contract has.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Files")]
+pub struct FileFlags {
+    /// How characters stand in the files: auto, utf-8, utf-16 or gb18030 [default: auto, which never guesses]
+    #[arg(long, value_name = "ENCODING")]
+    encoding: Option<Encoding>,
+    /// How amounts stand there: minor (1234), decimal (1,234.56) or decimal-comma (1.234,56) [default: minor]
+    #[arg(long, value_name = "FORM")]
+    amounts: Option<Amounts>,
+    /// A column's name in a file and ours, such as order_no=order_id or orders.no=order_id; may be repeated
+    #[arg(long, value_name = "THEIRS=OURS")]
+    map: Vec<ColumnMap>,
+    /// A status in a file and ours, such as orders.10=PAID; may be repeated
+    #[arg(long, value_name = "LEDGER.THEIRS=OURS")]
+    status_map: Vec<StatusMap>,
+    /// Drop blanks around ids, for an export that pads them
+    #[arg(long)]
+    trim_ids: bool,
+    /// Take ids as they are that look rounded (15 digits followed by zeros), read like null or like a date
+    #[arg(long)]
+    accept_ids: bool,
+}
+
+impl FileFlags {
+    /// # Errors
+    /// Usage, where one status of the files is to be two of ours.
+    pub fn options(&self, zone: ZoneFlag) -> Result<ReadOptions> {
+        for (i, map) in self.status_map.iter().enumerate() {
+            let same = |other: &&StatusMap| (other.ledger, &other.theirs) == (map.ledger, &map.theirs);
+            if let Some(other) = self.status_map[..i].iter().find(same).filter(|o| o.ours != map.ours) {
+                return Err(Error::usage(format!("--status-map says both {other} and {map}"))
+                    .hint("leave one of the two out"));
+            }
+        }
+        Ok(ReadOptions {
+            encoding: self.encoding.unwrap_or_default(),
+            timezone: zone.timezone,
+            amounts: self.amounts.unwrap_or_default(),
+            trim_ids: self.trim_ids,
+            accept_ids: self.accept_ids,
+            map: self.map.clone(),
+            status_map: self.status_map.clone(),
+        })
+    }
+}
+
+/// Reads the four files; what was detected or assumed is told on stderr.
+pub fn load(config: &Config, files: &LedgerFiles, options: &ReadOptions) -> Result<Ledgers> {
+    let progress = Progress::new(config, "reading files");
+    let (ledgers, notes) = read(files, options, &mut |ledger, _, rows| progress.rows(ledger, rows))?;
+    progress.end();
+    if !config.quiet {
+        notes.iter().for_each(|note| print_note(&format!("note: {note}")));
+    }
+    Ok(ledgers)
+}
+
+/// Refuses, before anything is done, a file that is there or that could not be made.
+pub fn must_be_new(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|dir| !dir.is_dir()) {
+        return Err(Error::usage(format!("there is no folder {}", folder.display()))
+            .hint("make it, or name a file in another folder"));
+    }
+    if path.exists() { Err(is_there(path)) } else { Ok(()) }
+}
+
+fn is_there(path: &Path) -> Error {
+    Error::usage(format!("{} is there already", path.display()))
+        .hint("name another file; nothing is written over")
+}
+
+/// Writes a new file; one that is there is not written over.
+pub fn write_new(path: &Path, text: &str) -> Result<()> {
+    use std::io::Write as _;
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => is_there(path),
+        _ => Error::failure(format!("cannot write {}: {e}", path.display())).hint("name another file"),
+    };
+    // A plan holds who bought what: nobody else need read it.
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// The four files that flags name one by one, or those of a folder.
+pub fn ledger_files(dir: Option<&Path>, each: [Option<&PathBuf>; 4]) -> Result<LedgerFiles> {
+    match (dir, each) {
+        (Some(dir), [None, None, None, None]) => LedgerFiles::in_dir(dir),
+        (None, [Some(orders), Some(payments), Some(inventory), Some(messages)]) => Ok(LedgerFiles {
+            orders: orders.clone(),
+            payments: payments.clone(),
+            inventory: inventory.clone(),
+            messages: messages.clone(),
+        }),
+        _ => Err(Error::usage("name a folder, or all four files").hint(
+            "onefold import DIR, or onefold import --orders F --payments F --inventory F --messages F",
+        )),
+    }
+}

@@ -1,0 +1,68 @@
+//! `onefold history`: the journal.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::config::Config;
+use crate::core::money::Currency;
+use crate::core::time::Timestamp;
+use crate::error::Result;
+use crate::report::Report;
+use crate::store::journal::{Entry, Search};
+
+/// Show the journal: who did what to which row, when and why
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  onefold history\n  onefold history --order O-501\n  onefold history --plan PLAN --json"
+)]
+pub struct HistoryArgs {
+    /// Entries about this order and the intents that it was in
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
+    /// Entries about this plan
+    #[arg(long, value_name = "PLAN")]
+    plan: Option<String>,
+    /// Entries about rows of this tenant
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+}
+
+pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
+    let store = config.open_ready().await?;
+    let entries = store.history(&Search { order: args.order, plan: args.plan, tenant: args.tenant }).await?;
+    let mut report = Report::new(json!({ "entries": entries }));
+    if entries.is_empty() {
+        return Ok(report.line("The journal has no such entry."));
+    }
+    for entry in &entries {
+        let [who, what] = in_words(entry);
+        report = report.line(who).line(what);
+    }
+    Ok(report)
+}
+
+/// An entry as two lines: when and who; what and why.
+fn in_words(entry: &Entry) -> [String; 2] {
+    let at = entry.at.map(|t: Timestamp| t.to_string()).unwrap_or_default();
+    let mut what = vec![entry.event.clone()];
+    if let (Some(ledger), Some(id)) = (entry.ledger, &entry.row_id) {
+        what.push(format!("{} {id}", ledger.row_name()));
+    }
+    if let (Some(from), Some(to)) = (&entry.from, &entry.to) {
+        what.push(format!("{from} → {to}"));
+    }
+    if let (Some(amount), Some(code)) = (entry.amount_minor, &entry.currency) {
+        what.push(match code.parse::<Currency>() {
+            Ok(currency) => currency.show(amount.into()),
+            Err(_) => format!("{amount} {code}"),
+        });
+    }
+    let tenant = entry.tenant_id.as_ref().filter(|t| t.as_str() != "default").map(|t| format!("tenant {t}"));
+    let of: Vec<_> = [&entry.freeze_id, &entry.plan_id, &entry.intent_id, &tenant]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
+    let note = entry.note.as_ref().map(|n| format!(": {n}")).unwrap_or_default();
+    [format!("{at}  {}  {}", entry.actor, of.join(" ")), format!("    {}{note}", what.join(" "))]
+}

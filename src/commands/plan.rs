@@ -1,0 +1,214 @@
+//! `onefold plan`: decide, save and print; no ledger is changed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::decided::{LISTED, tell};
+use super::files::{FileFlags, load, must_be_new, write_new};
+use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
+use super::progress::Progress;
+use super::{caveat, freeze_over, new_id, now, scope_in_words};
+use crate::config::Config;
+use crate::core::evidence::{Evidence, KeepOverride};
+use crate::core::freeze::Freeze;
+use crate::core::ids::{OrderId, TenantId};
+use crate::core::ledger::Ledgers;
+use crate::core::plan::{Outcome, Plan, make};
+use crate::core::scope::Scope;
+use crate::error::{Error, Exit, Result};
+use crate::files::LedgerFiles;
+use crate::report::Report;
+use crate::store::plans::KeepChanges;
+
+/// Decide which order each purchase keeps and how the others are unwound; changes no ledger
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold plan --show S-204
+  onefold plan --show S-204 --distinct-keys merge --keep O-501 --because 'the buyer holds this ticket'
+  onefold plan --files exports/ --as-of '2026-11-11 20:20' --timezone Asia/Shanghai --output plan.json
+
+A plan made under a live freeze takes its time and can be applied. One without a freeze, or with
+--as-of, is a dry run. Without scope flags the scope is that of the live freeze, else everything.")]
+pub struct PlanArgs {
+    /// Decide as of this time: a dry run
+    #[arg(long, value_name = "TIME", conflicts_with = "freeze")]
+    as_of: Option<String>,
+    /// The freeze to plan under, where several overlap the scope
+    #[arg(long, value_name = "FREEZE")]
+    freeze: Option<String>,
+    /// Keep this order of its intent, whatever the table says; may be repeated
+    #[arg(long, value_name = "ORDER", requires = "because")]
+    keep: Vec<String>,
+    /// Why, for all of --keep
+    #[arg(long, value_name = "TEXT", requires = "keep")]
+    because: Option<String>,
+    /// No longer keep to an earlier --keep; may be repeated
+    #[arg(long, value_name = "ORDER")]
+    withdraw_keep: Vec<String>,
+    /// Decide from four CSV files in this folder, without a database
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["freeze", "withdraw_keep"])]
+    files: Option<PathBuf>,
+    /// Write the plan as JSON to a new file
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// End with 3 where steps are planned, with 6 where a person or the provider must decide first
+    #[arg(long)]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    zone: ZoneFlag,
+    #[command(flatten)]
+    scope: ScopeFlags,
+    #[command(flatten)]
+    policy: PolicyFlags,
+    #[command(flatten)]
+    file_flags: FileFlags,
+}
+
+pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
+    let mut scope = args.scope.scope(args.zone)?;
+    let as_of = args.as_of.as_deref().map(|t| args.zone.time("--as-of", t)).transpose()?;
+    let policy = args.policy.policy();
+    if args.because.as_deref().is_some_and(|b| b.trim().is_empty()) {
+        return Err(Error::usage("--because needs a reason: the journal keeps it with the plan")
+            .hint("onefold plan --keep ORDER --because TEXT"));
+    }
+    if let Some(path) = &args.output {
+        must_be_new(path)?;
+    }
+    let made_at = now();
+    let mut keeps = KeepChanges::default();
+    let mut under: Option<Freeze> = None;
+
+    let plan = if let Some(dir) = &args.files {
+        let options = args.file_flags.options(args.zone)?;
+        let ledgers = load(config, &LedgerFiles::in_dir(dir)?, &options)?;
+        let mut evidence = Evidence::default();
+        choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
+        let progress = Progress::new(config, "deciding");
+        let decided = make(&ledgers, &scope, &policy, as_of.unwrap_or(made_at), &evidence)?;
+        progress.end();
+        decided.into_plan(new_id("PL"), made_at, None)
+    } else {
+        let store = config.open_ready().await?;
+        let freeze = match as_of {
+            Some(_) => None,
+            None => freeze_over(&store, &mut scope, args.freeze.as_deref(), made_at).await?,
+        };
+        let progress = Progress::new(config, "reading and deciding");
+        let ledgers = store.read_scope(&scope).await?;
+        let mut evidence = store.evidence().await?;
+        choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
+        let as_of = as_of.or(freeze.as_ref().map(|f| f.frozen_at)).unwrap_or(made_at);
+        let decided = make(&ledgers, &scope, &policy, as_of, &evidence)?;
+        let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
+        store.save_plan(&plan, &keeps, &config.actor).await?;
+        progress.end();
+        under = freeze;
+        plan
+    };
+    if let Some(path) = &args.output {
+        let text = serde_json::to_string_pretty(&plan)
+            .map_err(|e| Error::failure(format!("cannot write the plan as JSON: {e}")))?;
+        write_new(path, &(text + "\n"))?;
+    }
+    let report = tell(basis(Report::new(json!(plan)).title(heading(&plan)), &plan), &plan, LISTED);
+    let mut report = under.as_ref().and_then(caveat).into_iter().fold(report, Report::line);
+    report.json["freeze_mode"] = json!(under.map(|f| f.mode));
+    let report = if args.files.is_some() { report } else { next(report, &plan) };
+    Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
+}
+
+/// The operator's choices, new and withdrawn, as the decision is to know them.
+fn choose(
+    args: &PlanArgs,
+    ledgers: &Ledgers,
+    scope: &Scope,
+    evidence: &mut Evidence,
+    keeps: &mut KeepChanges,
+) -> Result<()> {
+    for order in &args.withdraw_keep {
+        let order_id = OrderId::from(order.as_str());
+        let of: Vec<TenantId> = evidence
+            .keeps
+            .keys()
+            .filter(|(tenant, id)| {
+                *id == order_id && (scope.tenants.is_empty() || scope.tenants.contains(tenant))
+            })
+            .map(|(tenant, _)| tenant.clone())
+            .collect();
+        if of.is_empty() {
+            return Err(Error::usage(format!("order {order_id} is not chosen to be kept"))
+                .hint("`onefold history --order ORDER` shows what was chosen"));
+        }
+        for tenant_id in of {
+            evidence.keeps.remove(&(tenant_id.clone(), order_id.clone()));
+            keeps.withdrawn.push((tenant_id, order_id.clone()));
+        }
+    }
+    for order in &args.keep {
+        let order_id = OrderId::from(order.as_str());
+        let mut tenants: Vec<_> = ledgers
+            .orders
+            .iter()
+            .filter(|o| {
+                o.order_id == order_id && (scope.tenants.is_empty() || scope.tenants.contains(&o.tenant_id))
+            })
+            .map(|o| (o.tenant_id.clone(), o.status))
+            .collect();
+        let (tenant_id, status) = match (tenants.pop(), tenants.is_empty()) {
+            (None, _) => {
+                return Err(Error::usage(format!("--keep {order_id}: there is no such order in this scope"))
+                    .hint("look for it with `onefold reconcile --all`, or widen the scope"));
+            }
+            (Some(_), false) => {
+                return Err(Error::usage(format!("--keep {order_id}: several tenants have such an order"))
+                    .hint("name one with --tenant"));
+            }
+            (Some(order), true) => order,
+        };
+        if !status.is_live() {
+            return Err(Error::usage(format!("order {order_id} cannot be kept: it is {status}, not live"))
+                .hint("choose a live order"));
+        }
+        let because = args.because.clone().unwrap_or_default();
+        evidence.keeps.insert((tenant_id.clone(), order_id.clone()), because.clone());
+        keeps.chosen.push((tenant_id, KeepOverride { order_id, because }));
+    }
+    Ok(())
+}
+
+pub fn heading(plan: &Plan) -> String {
+    format!("{}: {}", plan.plan_id, scope_in_words(&plan.scope))
+}
+
+pub fn basis(report: Report, plan: &Plan) -> Report {
+    let under = match &plan.freeze_id {
+        Some(freeze_id) => format!("under {freeze_id}"),
+        None => "a dry run".to_owned(),
+    };
+    report.line(format!("as of {}, {under}", plan.as_of)).line(&plan.digest)
+}
+
+/// What to type next.
+fn next(report: Report, plan: &Plan) -> Report {
+    if plan.intents.iter().all(|i| i.steps.is_empty()) {
+        return report.line("Nothing to do: no step is planned.");
+    }
+    match &plan.freeze_id {
+        Some(_) => report.line("Next:").command(format!("onefold apply {}", plan.plan_id)),
+        None => report.line("A dry run: freeze the scope and plan again to have a plan that can be applied."),
+    }
+}
+
+/// Whether a person or the provider must decide first.
+pub fn is_undecided(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Review | Outcome::Unsettled)
+}
+
+pub fn detailed_exit(plan: &Plan) -> Exit {
+    let steps = plan.intents.iter().any(|i| !i.steps.is_empty());
+    let exit = if steps { Exit::StepsPlanned } else { Exit::Done };
+    if plan.intents.iter().any(|i| is_undecided(i.outcome)) { exit.or(Exit::Undecided) } else { exit }
+}

@@ -1,0 +1,125 @@
+//! `onefold reconcile`: the joined view of a scope; changes nothing.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use serde_json::json;
+
+use super::decided::{LISTED, intents, tell_sums};
+use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
+use super::plan::detailed_exit;
+use super::progress::Progress;
+use super::{count, freeze_over, new_id, now, scope_in_words};
+use crate::config::Config;
+use crate::core::money::Currency;
+use crate::core::plan::{Finding, PlannedIntent, make};
+use crate::error::Result;
+use crate::report::{Column, Report, Table};
+
+/// Join the four ledgers and name every difference; changes nothing
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold reconcile --show S-204
+  onefold reconcile --user U-7318 --from '2026-11-11 20:00' --timezone Asia/Shanghai --json
+
+Shows the intents with two or more orders or any finding, and each finding with the number of
+intents that have it and the money that is captured on these.")]
+pub struct ReconcileArgs {
+    /// Judge leases and holds as of this time [default: when the scope was frozen, else now]
+    #[arg(long, value_name = "TIME")]
+    as_of: Option<String>,
+    /// List every intent, however many there are
+    #[arg(long)]
+    all: bool,
+    /// End with 3 where steps would be planned, with 6 where a person or the provider must decide
+    #[arg(long)]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    zone: ZoneFlag,
+    #[command(flatten)]
+    scope: ScopeFlags,
+    #[command(flatten)]
+    policy: PolicyFlags,
+}
+
+#[derive(Default)]
+struct FindingSum {
+    intents: usize,
+    captured: BTreeMap<Currency, i128>,
+}
+
+pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
+    let mut scope = args.scope.scope(args.zone)?;
+    let as_of = args.as_of.as_deref().map(|t| args.zone.time("--as-of", t)).transpose()?;
+    let store = config.open_ready().await?;
+    let progress = Progress::new(config, "reading and joining");
+    let now = now();
+    let freeze = freeze_over(&store, &mut scope, None, now).await?;
+    let as_of = as_of.or(freeze.map(|f| f.frozen_at)).unwrap_or(now);
+    let ledgers = store.read_scope(&scope).await?;
+    let decided = make(&ledgers, &scope, &args.policy.policy(), as_of, &store.evidence().await?)?;
+    progress.end();
+
+    let notable: Vec<&PlannedIntent> =
+        decided.intents.iter().filter(|i| i.orders.len() > 1 || !i.findings.is_empty()).collect();
+    let sums = by_finding(&notable);
+    let findings: Vec<_> = sums
+        .iter()
+        .map(|(finding, sum)| json!({ "finding": finding, "intents": sum.intents, "captured": sum.captured }))
+        .collect();
+    let limit = if args.all { notable.len() } else { LISTED };
+    let report = Report::new(json!({
+        "scope": scope,
+        "as_of": as_of,
+        "intents_in_scope": decided.intents.len(),
+        "intents": notable.iter().map(|i| json!({
+            "intent_id": i.intent_id, "tenant_id": i.tenant_id, "user_id": i.user_id, "show_id": i.show_id,
+            "session_id": i.session_id, "orders": i.orders, "orphans": i.orphans, "findings": i.findings,
+            "outcome": i.outcome, "captured": i.captured, "evidence": i.evidence,
+        })).collect::<Vec<_>>(),
+        "findings": findings,
+        "sums": decided.sums,
+    }))
+    .title(scope_in_words(&scope))
+    .line(format!(
+        "as of {as_of}: {} in scope, {} with two or more orders or a finding",
+        count(decided.intents.len(), "intent"),
+        notable.len()
+    ))
+    .table(finding_table(&sums))
+    .table(intents(notable.iter().copied().take(limit)));
+    let report = match notable.len().saturating_sub(limit) {
+        0 => report,
+        more => report.line(format!("… and {}; all of them with --all", count(more, "more intent"))),
+    };
+    let report = tell_sums(report, &decided.sums);
+    if !args.detailed_exitcode {
+        return Ok(report);
+    }
+    let plan = decided.into_plan(new_id("PL"), now, None);
+    Ok(report.exit(detailed_exit(&plan)))
+}
+
+fn by_finding(intents: &[&PlannedIntent]) -> BTreeMap<Finding, FindingSum> {
+    let mut sums: BTreeMap<Finding, FindingSum> = BTreeMap::new();
+    for intent in intents {
+        for finding in &intent.findings {
+            let sum = sums.entry(*finding).or_default();
+            sum.intents += 1;
+            for (currency, amount) in &intent.captured {
+                *sum.captured.entry(*currency).or_insert(0) += amount;
+            }
+        }
+    }
+    sums
+}
+
+fn finding_table(sums: &BTreeMap<Finding, FindingSum>) -> Table {
+    let mut table =
+        Table::new([Column::exact("FINDING"), Column::number("INTENTS"), Column::exact("CAPTURED ON THESE")]);
+    for (finding, sum) in sums {
+        let captured: Vec<_> = sum.captured.iter().map(|(currency, amount)| currency.show(*amount)).collect();
+        table.row([finding.to_string(), sum.intents.to_string(), captured.join(" + ")]);
+    }
+    table
+}

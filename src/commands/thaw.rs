@@ -1,0 +1,243 @@
+//! `onefold thaw`: let go of what is done.
+
+use std::collections::{HashMap, HashSet};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{count, now};
+use crate::config::Config;
+use crate::core::freeze::{Freeze, FreezeState, HeldIntent};
+use crate::core::ids::{OrderId, RowId, TenantId};
+use crate::core::ledger::Ledgers;
+use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
+use crate::core::policy::Policy;
+use crate::core::status::{HoldStatus, Ledger};
+use crate::core::time::{Span, Timestamp};
+use crate::error::{Error, Exit, Result};
+use crate::report::{Column, Report, Table};
+use crate::store::Store;
+use crate::store::freezes::held_by;
+
+/// Let go of a freeze: what is done at once, what is not settled only when it is
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold thaw F-5c1d2e3f40
+  onefold thaw F-5c1d2e3f40 --force --reason 'the incident is handled by hand'
+
+Intents in REVIEW or UNSETTLED, or with steps left, stay frozen by themselves; run it again when
+they are settled. Stock release thaws last.")]
+pub struct ThawArgs {
+    /// The freeze's id
+    freeze: String,
+    /// End it whole, whoever holds it and whatever is not settled
+    #[arg(long, requires = "reason")]
+    force: bool,
+    /// Why it is forced
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Thaw although holds of kept orders have lapsed or are about to
+    #[arg(long)]
+    accept_lapsing: bool,
+}
+
+/// Holds that lapse so soon are told before they do.
+const SOON: Span = Span::from_mins(15);
+
+pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
+    let store = config.open_ready().await?;
+    let freeze = store.freeze_by_id(&args.freeze).await?;
+    let now = now();
+    if freeze.state == FreezeState::Thawed {
+        return Ok(Report::new(json!({ "freeze": freeze, "still_frozen": [] }))
+            .line(format!("{} is thawed already.", freeze.freeze_id)));
+    }
+    if args.force {
+        let reason = args.reason.as_deref().map(str::trim).unwrap_or_default();
+        if reason.is_empty() {
+            return Err(Error::usage("--force needs a reason: it ends what another may rely on")
+                .hint("onefold thaw FREEZE --force --reason TEXT"));
+        }
+        let thawed =
+            store.thaw(&freeze, Vec::new(), &config.actor, &format!("forced: {reason}"), now).await?;
+        return Ok(Report::new(json!({ "freeze": thawed, "still_frozen": [] }))
+            .line(format!("{} is thawed, by force.", freeze.freeze_id)));
+    }
+    held_by(&freeze, &config.actor, None)?;
+
+    let (ledgers, intents) = decide(&store, &freeze).await?;
+    let lapsing = lapsing(&ledgers, &intents, now);
+    if !lapsing.is_empty() && !args.accept_lapsing {
+        let list: Vec<_> = lapsing.iter().map(|(id, why)| format!("\n  order {id}: {why}")).collect();
+        return Err(Error::refused(format!("holds of kept orders lapse{}", list.concat())).hint(format!(
+            "confirm their stock first, or let them go: onefold thaw {} --accept-lapsing",
+            freeze.freeze_id
+        )));
+    }
+    let in_flight = in_flight(&store, &ledgers).await?;
+    let held: Vec<HeldIntent> = intents.iter().filter_map(|i| held(i, &in_flight)).collect();
+    let thawed = store.thaw(&freeze, held.clone(), &config.actor, "", now).await?;
+
+    let mut report = Report::new(json!({
+        "freeze": thawed,
+        "still_frozen": held,
+        "lapsing": lapsing.iter().map(|(id, why)| json!({ "order_id": id, "why": why })).collect::<Vec<_>>(),
+    }));
+    if !lapsing.is_empty() {
+        let mut table = Table::new([Column::exact("KEPT ORDER"), Column::prose("ITS HOLD")]);
+        lapsing.iter().for_each(|(id, why)| table.row([id.to_string(), why.clone()]));
+        report = report.table(table);
+    }
+    if held.is_empty() {
+        return Ok(report.line(format!("{} is thawed.", freeze.freeze_id)));
+    }
+    let mut table = Table::new([Column::prose("STILL FROZEN"), Column::prose("BECAUSE")]);
+    for intent in &held {
+        let orders: Vec<_> = intent.orders.iter().map(ToString::to_string).collect();
+        let orphans = intent.orphans.iter().map(|(ledger, id)| format!("{} {id}", ledger.row_name()));
+        table.row([orders.into_iter().chain(orphans).collect::<Vec<_>>().join(" "), intent.because.clone()]);
+    }
+    Ok(report
+        .line(format!("{}: all is thawed but {}.", freeze.freeze_id, count(held.len(), "intent")))
+        .table(table)
+        .line("Settle these, then:")
+        .command(format!("onefold thaw {}", freeze.freeze_id))
+        .exit(Exit::Undecided))
+}
+
+/// The intents that the freeze holds, as they are to be decided now: each by the policies of the
+/// plan of this freeze that held it last, else by the contract's defaults.
+async fn decide(store: &Store, freeze: &Freeze) -> Result<(Ledgers, Vec<PlannedIntent>)> {
+    let ledgers = store.read_scope(&freeze.scope).await?;
+    let evidence = store.evidence().await?;
+    let plans = store.plans_of(&freeze.freeze_id).await?;
+    let mut policy_of: HashMap<(TenantId, Ledger, RowId), &Policy> = HashMap::new();
+    for plan in plans.iter().map(|saved| &saved.plan) {
+        for (tenant_id, ledger, id) in plan.intents.iter().flat_map(rows) {
+            policy_of.entry((tenant_id.clone(), ledger, id)).or_insert(&plan.policy);
+        }
+    }
+    let defaults = Policy::default();
+    let mut policies = vec![&defaults];
+    for plan in plans.iter().map(|saved| &saved.plan) {
+        if !policies.contains(&&plan.policy) {
+            policies.push(&plan.policy);
+        }
+    }
+    let mut intents = Vec::new();
+    for policy in policies {
+        let decided = make(&ledgers, &freeze.scope, policy, freeze.frozen_at, &evidence)?.intents;
+        intents.extend(decided.into_iter().filter(|intent| {
+            rows(intent).any(|(tenant_id, ledger, id)| {
+                policy_of.get(&(tenant_id.clone(), ledger, id)).copied().unwrap_or(&defaults) == policy
+            })
+        }));
+    }
+    if let Some(held) = &freeze.narrowed_to {
+        intents.retain(|i| {
+            held.iter().any(|h| {
+                h.tenant_id == i.tenant_id
+                    && (i.orders.iter().any(|id| h.orders.contains(id))
+                        || i.orphans.iter().any(|row| h.orphans.contains(row)))
+            })
+        });
+    }
+    Ok((ledgers, intents))
+}
+
+/// The orders and orphans of an intent.
+fn rows(intent: &PlannedIntent) -> impl Iterator<Item = (&TenantId, Ledger, RowId)> {
+    let orders = intent.orders.iter().map(|id| (Ledger::Orders, RowId::from(id)));
+    orders.chain(intent.orphans.iter().cloned()).map(|(ledger, id)| (&intent.tenant_id, ledger, id))
+}
+
+/// Orders on one of whose rows a step of ours is open, and orphans that have one.
+async fn in_flight(store: &Store, ledgers: &Ledgers) -> Result<HashSet<(TenantId, Ledger, RowId)>> {
+    let orders: HashMap<_, _> = ledgers
+        .payments
+        .iter()
+        .filter_map(|p| Some(((&p.tenant_id, RowId::from(&p.payment_id)), p.order_id.as_ref()?)))
+        .collect();
+    let steps = store.open_steps().await?;
+    Ok(steps
+        .iter()
+        .map(|r| match orders.get(&(&r.tenant_id, r.step.id.clone())) {
+            Some(order_id) if r.step.ledger == Ledger::Payments => {
+                (r.tenant_id.clone(), Ledger::Orders, RowId::from(*order_id))
+            }
+            _ => (r.tenant_id.clone(), r.step.ledger, r.step.id.clone()),
+        })
+        .collect())
+}
+
+/// What only the provider can end, also where it blocks no decision.
+const OPEN_ENDS: [Finding; 4] =
+    [Finding::PaymentInDoubt, Finding::RefundInDoubt, Finding::OrderInMotion, Finding::RefundRefused];
+
+fn held(intent: &PlannedIntent, in_flight: &HashSet<(TenantId, Ledger, RowId)>) -> Option<HeldIntent> {
+    let because = match intent.outcome {
+        _ if rows(intent)
+            .any(|(tenant_id, ledger, id)| in_flight.contains(&(tenant_id.clone(), ledger, id))) =>
+        {
+            "a step of ours is open".to_owned()
+        }
+        Outcome::Clean => {
+            let open: Vec<_> = intent.findings.iter().filter(|f| OPEN_ENDS.contains(f)).collect();
+            if open.is_empty() {
+                return None;
+            }
+            open.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        }
+        Outcome::Keep | Outcome::Unwind => format!("{} not carried out", count(intent.steps.len(), "step")),
+        Outcome::Review => {
+            let reasons: Vec<_> = intent.review_reasons.iter().map(ToString::to_string).collect();
+            format!("REVIEW: {}", reasons.join(" "))
+        }
+        Outcome::Unsettled => "UNSETTLED: the provider must say".to_owned(),
+    };
+    Some(HeldIntent {
+        tenant_id: intent.tenant_id.clone(),
+        orders: intent.orders.clone(),
+        orphans: intent.orphans.clone(),
+        because,
+    })
+}
+
+/// Kept orders whose stock is only held, and not for much longer.
+fn lapsing(ledgers: &Ledgers, intents: &[PlannedIntent], now: Timestamp) -> Vec<(OrderId, String)> {
+    // A purchase that was never doubled is its own checkout's business.
+    let kept =
+        intents.iter().filter(|i| i.orders.len() > 1).filter_map(|i| Some((&i.tenant_id, i.keep.as_ref()?)));
+    let kept: std::collections::BTreeSet<_> = kept.collect();
+    let mut lapsing = Vec::new();
+    for order in &ledgers.orders {
+        if !kept.contains(&(&order.tenant_id, &order.order_id)) {
+            continue;
+        }
+        let holds: Vec<_> = ledgers
+            .inventory
+            .iter()
+            .filter(|h| h.tenant_id == order.tenant_id && h.order_id.as_ref() == Some(&order.order_id))
+            .filter(|h| h.item.is_none() || order.item.is_none() || h.item == order.item)
+            .collect();
+        let lapses = |until: Timestamp| {
+            holds
+                .iter()
+                .filter(|h| match h.status {
+                    HoldStatus::Confirmed => true,
+                    HoldStatus::Held => h.expires_at.is_none_or(|at| at > until),
+                    HoldStatus::Released | HoldStatus::Expired => false,
+                })
+                .map(|h| h.quantity)
+                .sum::<i64>()
+                < order.quantity
+        };
+        let first = holds.iter().filter(|h| h.status == HoldStatus::Held).filter_map(|h| h.expires_at).min();
+        if let Some(at) = first.filter(|_| lapses(now.plus(SOON))) {
+            let why = if at <= now { format!("lapsed at {at}") } else { format!("lapses at {at}") };
+            lapsing.push((order.order_id.clone(), why));
+        }
+    }
+    lapsing.sort();
+    lapsing
+}

@@ -1,0 +1,363 @@
+//! Where things are and who we are: flags, environment and `onefold.toml`, in one place.
+//!
+//! A flag goes before the environment, and both go before the file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::core::status::Ledger;
+use crate::error::{Error, Result};
+use crate::execute::command::Commands;
+use crate::providers::Provider;
+use crate::store::passwords::Passwords;
+use crate::store::{Places, Queries, Statuses, Store, without_password};
+
+/// The file's name where none is given.
+const FILE: &str = "onefold.toml";
+/// Everything in one SQLite file, where nothing else is said.
+const DEFAULT_DATABASE: &str = "sqlite:onefold.db";
+
+/// What a command knows of its surroundings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// URLs that may hold passwords: never printed as they are.
+    pub places: Places,
+    /// The site's own SQL files.
+    pub queries: Option<PathBuf>,
+    pub statuses: Statuses,
+    /// The provider that the configuration names.
+    pub provider: Option<ProviderName>,
+    pub commands: Commands,
+    /// Why something that cannot be proven is accepted, by the name of its file.
+    pub accept: BTreeMap<String, String>,
+    pub quiet: bool,
+    pub verbose: bool,
+    /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
+    pub actor: String,
+}
+
+/// A provider as the configuration names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderName {
+    /// Moves no real money.
+    Sandbox,
+}
+
+/// What the command line and the environment say.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    pub config: Option<PathBuf>,
+    pub database: Option<String>,
+    pub queries: Option<PathBuf>,
+    pub password_file: Option<PathBuf>,
+    pub owner: Option<String>,
+    pub quiet: bool,
+    pub verbose: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    journal: Option<String>,
+    ledgers: Option<LedgerTable>,
+    queries: Option<PathBuf>,
+    provider: Option<ProviderName>,
+    password_file: Option<PathBuf>,
+    owner: Option<String>,
+    after_apply: Option<Vec<String>>,
+    #[serde(default)]
+    status: StatusTable,
+    #[serde(default)]
+    exec: ExecTable,
+    #[serde(default)]
+    accept: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LedgerTable {
+    orders: Shards,
+    payments: Shards,
+    inventory: Shards,
+    messages: Shards,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shards {
+    urls: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StatusTable {
+    order: BTreeMap<String, Values>,
+    payment: BTreeMap<String, Values>,
+    hold: BTreeMap<String, Values>,
+    message: BTreeMap<String, Values>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ExecTable {
+    order: Option<Vec<String>>,
+    payment: Option<Vec<String>>,
+    hold: Option<Vec<String>>,
+    message: Option<Vec<String>>,
+}
+
+/// One value, or several that stand for the same status.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Values {
+    One(Value),
+    Several(Vec<Value>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Text(String),
+    Number(i64),
+}
+
+impl Values {
+    fn into_texts(self) -> Vec<String> {
+        let values = match self {
+            Self::One(value) => vec![value],
+            Self::Several(values) => values,
+        };
+        values
+            .into_iter()
+            .map(|value| match value {
+                Value::Text(text) => text,
+                Value::Number(number) => number.to_string(),
+            })
+            .collect()
+    }
+}
+
+impl Config {
+    /// Where onefold's own tables are, as it may be printed.
+    pub fn label(&self) -> String {
+        without_password(&self.places.journal)
+    }
+
+    /// Reads the configuration; `variable` gives what the environment says.
+    ///
+    /// # Errors
+    /// Usage, naming file and place, for a file that is not as it must be, a variable that a URL
+    /// names and the environment lacks, and a password file that others may read.
+    pub fn load(flags: Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let path = match flags.config {
+            Some(path) => Some(path),
+            None => Some(PathBuf::from(FILE)).filter(|path| path.is_file()),
+        };
+        let (file, folder) = match &path {
+            Some(path) => (read(path)?, path.parent().unwrap_or(Path::new("")).to_owned()),
+            None => (File::default(), PathBuf::new()),
+        };
+        let passwords = match flags.password_file.or(file.password_file.map(|p| folder.join(p))) {
+            Some(path) => Some(Passwords::read(&path)?),
+            None => None,
+        };
+        let url = |text: &str| {
+            let url = expanded(text, &variable)?;
+            Ok(passwords.as_ref().map_or(url.clone(), |p| p.filled_in(&url)))
+        };
+        let places = match (&flags.database, &file.journal, &file.ledgers) {
+            (Some(database), ..) => Places::one(&url(database)?),
+            (None, journal, Some(ledgers)) => {
+                let journal = journal.as_deref().ok_or_else(|| {
+                    Error::usage("the configuration has [ledgers] and no journal")
+                        .hint("say where onefold's own tables live: journal = \"sqlite:onefold.db\"")
+                })?;
+                let shards = |name: &str, shards: &Shards| {
+                    if shards.urls.is_empty() {
+                        return Err(Error::usage(format!("[ledgers.{name}] has no urls")));
+                    }
+                    shards.urls.iter().map(|u| url(u)).collect::<Result<Vec<_>>>()
+                };
+                Places {
+                    journal: url(journal)?,
+                    ledgers: [
+                        shards("orders", &ledgers.orders)?,
+                        shards("payments", &ledgers.payments)?,
+                        shards("inventory", &ledgers.inventory)?,
+                        shards("messages", &ledgers.messages)?,
+                    ],
+                }
+            }
+            (None, Some(journal), None) => Places::one(&url(journal)?),
+            (None, None, None) => Places::one(DEFAULT_DATABASE),
+        };
+        let mut statuses = Statuses::default();
+        let StatusTable { order, payment, hold, message } = file.status;
+        for (ledger, map) in Ledger::ALL.into_iter().zip([order, payment, hold, message]) {
+            for (status, values) in map {
+                statuses.add(ledger, &status, values.into_texts())?;
+            }
+        }
+        let ExecTable { order, payment, hold, message } = file.exec;
+        let moves = Ledger::ALL.into_iter().zip([order, payment, hold, message]);
+        Ok(Self {
+            places,
+            queries: flags.queries.or(file.queries.map(|dir| folder.join(dir))),
+            statuses,
+            provider: file.provider,
+            commands: Commands {
+                moves: moves.filter_map(|(ledger, command)| Some((ledger, command?))).collect(),
+                after_apply: file.after_apply,
+            },
+            accept: file.accept,
+            quiet: flags.quiet,
+            verbose: flags.verbose,
+            actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+        })
+    }
+
+    /// The same operator on the embedded schema in one database, whatever the configuration says.
+    pub fn embedded(&self, url: &str) -> Self {
+        Self {
+            places: Places::one(url),
+            quiet: self.quiet,
+            verbose: self.verbose,
+            actor: self.actor.clone(),
+            ..Self::without_file(Flags::default())
+        }
+    }
+
+    /// The embedded schema where nothing else is said; no file is read.
+    pub fn without_file(flags: Flags) -> Self {
+        Self {
+            places: Places::one(flags.database.as_deref().unwrap_or(DEFAULT_DATABASE)),
+            queries: None,
+            statuses: Statuses::default(),
+            provider: None,
+            commands: Commands::default(),
+            accept: BTreeMap::new(),
+            quiet: flags.quiet,
+            verbose: flags.verbose,
+            actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+        }
+    }
+
+    /// Who moves money. On the embedded schema the sandbox stands in by itself; on a site's own
+    /// tables it must be named, since rows there would say that money went back which did not.
+    ///
+    /// # Errors
+    /// Refused, where the ledgers are a site's own and no provider is configured.
+    pub fn provider<'s>(&self, store: &'s Store) -> Result<Provider<'s>> {
+        match self.provider {
+            Some(ProviderName::Sandbox) => Ok(Provider::Sandbox(store)),
+            None if store.is_foreign() => Err(Error::refused("no provider is configured to move money")
+                .hint(
+                    "name one in onefold.toml; provider = \"sandbox\" moves no real money, for rehearsals",
+                )),
+            None => Ok(Provider::Sandbox(store)),
+        }
+    }
+
+    /// The SQL files: ours, shadowed by the site's own.
+    pub fn queries(&self) -> Result<Queries> {
+        self.queries.as_deref().map_or(Ok(Queries::default()), Queries::shadowed_by)
+    }
+
+    /// Opens the databases; `create` makes an SQLite file that is not there.
+    pub async fn open(&self, create: bool) -> Result<Store> {
+        Store::open(&self.places, self.queries()?, self.statuses.clone(), create).await
+    }
+
+    /// Opens the databases, and fails with what to type where onefold's tables are not there.
+    pub async fn open_ready(&self) -> Result<Store> {
+        let store = self.open(false).await?;
+        store.must_be_ready().await?;
+        Ok(store)
+    }
+}
+
+fn read(path: &Path) -> Result<File> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::usage(format!("cannot read the configuration {}: {e}", path.display())))?;
+    toml::from_str(&text).map_err(|e| {
+        // The library's picture of the place would show the line, and with it a password.
+        let at = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        Error::usage(format!("{}: line {at}: {}", path.display(), e.message()))
+    })
+}
+
+/// The text with each `${NAME}` replaced by what the environment says.
+fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String> {
+    let mut url = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, after)) = after.split_once('}') else {
+            return Err(Error::usage(format!("{}: ${{ without }}", without_password(text))));
+        };
+        let value = variable(name).ok_or_else(|| {
+            Error::usage(format!("{} names ${{{name}}}, which is not set", without_password(text)))
+                .hint(format!("export {name}=…, or write the URL without it"))
+        })?;
+        url.push_str(before);
+        url.push_str(&value);
+        rest = after;
+    }
+    url.push_str(rest);
+    Ok(url)
+}
+
+/// The operator's name where nothing gives one.
+fn default_actor() -> String {
+    let user = whoami::username().unwrap_or_else(|_| "unknown".to_owned());
+    let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
+    format!("{user}@{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Config> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        std::fs::write(&path, text).unwrap();
+        let variable = |name: &str| (name == "PAY_URL").then(|| "postgres://pay/pay".to_owned());
+        Config::load(Flags { config: Some(path), ..Flags::default() }, variable)
+    }
+
+    #[test]
+    fn a_ledger_may_live_in_a_database_each_and_in_shards() {
+        let config = load(
+            r#"
+            journal = "sqlite:j.db"
+            [ledgers.orders]
+            urls = ["mysql://a/orders_00", "mysql://b/orders_01"]
+            [ledgers.payments]
+            urls = ["${PAY_URL}"]
+            [ledgers.inventory]
+            urls = ["mysql://a/stock"]
+            [ledgers.messages]
+            urls = ["postgres://m/outbox"]
+            [status.order]
+            PENDING_PAYMENT = 10
+            PAID = ["20", 21]
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.places.ledgers[0].len(), 2);
+        assert_eq!(config.places.ledgers[1], ["postgres://pay/pay"]);
+    }
+
+    #[test]
+    fn what_the_file_gets_wrong_is_named_with_its_line() {
+        let error = load("journal = \"sqlite:j.db\"\nquerys = \"ops\"\n").unwrap_err();
+        assert!(error.message.contains("line 2") && error.message.contains("querys"), "{error}");
+        let error = load("journal = \"postgres://u:secret@${NO_SUCH}/x\"\n").unwrap_err();
+        assert!(error.message.contains("${NO_SUCH}") && !error.message.contains("secret"), "{error}");
+        let error = load("[ledgers.orders]\nurls = []\n").unwrap_err();
+        assert!(error.message.contains("payments"), "{error}");
+    }
+}

@@ -1,0 +1,226 @@
+//! The only printer. A command makes one [`Report`]; people get it as text and tables, programs as
+//! one JSON object.
+
+mod table;
+
+pub use table::{Column, Table};
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Exit};
+
+/// What a command found and did.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub blocks: Vec<Block>,
+    /// The same as one object.
+    pub json: Value,
+    pub exit: Exit,
+}
+
+/// A piece of a report for people.
+#[derive(Clone, Debug)]
+pub enum Block {
+    Title(String),
+    /// Wrapped between words where the terminal is narrow. One line: a line break in it is a ledger's
+    /// or an operator's, and shown as an escape.
+    Line(String),
+    /// Text that must stay as it is, such as SQL, with its line breaks.
+    Verbatim(String),
+    /// A command line that can be typed.
+    Command(String),
+    Table(Table),
+}
+
+impl Report {
+    pub fn new(json: Value) -> Self {
+        Self { blocks: Vec::new(), json, exit: Exit::Done }
+    }
+
+    #[must_use]
+    pub fn title(self, text: impl Into<String>) -> Self {
+        self.block(Block::Title(text.into()))
+    }
+
+    #[must_use]
+    pub fn line(self, text: impl Into<String>) -> Self {
+        self.block(Block::Line(text.into()))
+    }
+
+    #[must_use]
+    pub fn command(self, text: impl Into<String>) -> Self {
+        self.block(Block::Command(text.into()))
+    }
+
+    #[must_use]
+    pub fn verbatim(self, text: impl Into<String>) -> Self {
+        self.block(Block::Verbatim(text.into()))
+    }
+
+    /// Adds a table; one without rows is left out.
+    #[must_use]
+    pub fn table(self, table: Table) -> Self {
+        if table.is_empty() { self } else { self.block(Block::Table(table)) }
+    }
+
+    #[must_use]
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    /// Ends with this exit code, unless it has a graver one already.
+    #[must_use]
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit = self.exit.or(exit);
+        self
+    }
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub json: bool,
+    pub colour: bool,
+    /// In columns.
+    pub width: usize,
+}
+
+impl Style {
+    /// Colour only on a terminal and never with `NO_COLOR`; 80 columns where there is no terminal.
+    pub fn detect(json: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let width = if terminal { comfy_table::Table::new().width().map_or(80, usize::from) } else { 80 };
+        Self { json, colour: terminal && !no_colour, width: width.max(40) }
+    }
+}
+
+/// Prints a report to stdout. A reader that has gone away (`onefold … | head`) is no failure.
+pub fn print(report: &Report, style: Style) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let written = if style.json {
+        serde_json::to_writer_pretty(&mut out, &report.json)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out))
+    } else {
+        write_blocks(&mut out, &report.blocks, style)
+    };
+    match written.and_then(|()| out.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Prints an error: to stderr for people; as the one JSON object on stdout where JSON is asked for.
+pub fn print_error(error: &Error, style: Style) {
+    if style.json {
+        let mut value =
+            json!({ "error": { "code": error.exit.code(), "message": error.message, "hint": error.hint } });
+        if let Some(details) = &error.details {
+            value["error"]["details"] = details.clone();
+        }
+        // A reader that has gone away has no use for it.
+        let _ = writeln!(io::stdout(), "{value:#}");
+        return;
+    }
+    print_note(&format!("error: {}", error.message));
+    if let Some(hint) = &error.hint {
+        print_note(&format!("hint: {hint}"));
+    }
+}
+
+/// Prints a note beside the results, to stderr. Its further lines are indented, so that none can be
+/// taken for a note of its own.
+pub fn print_note(note: &str) {
+    let _ = writeln!(io::stderr(), "{}", indented(&printable(note)));
+}
+
+fn indented(text: &str) -> String {
+    let lines = text
+        .split('\n')
+        .enumerate()
+        .map(|(i, line)| if i == 0 || line.starts_with(' ') { line.to_owned() } else { format!("  {line}") });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn write_blocks(out: &mut impl Write, blocks: &[Block], style: Style) -> io::Result<()> {
+    for (i, block) in blocks.iter().enumerate() {
+        match block {
+            Block::Title(text) => {
+                if i > 0 && !matches!(blocks[i - 1], Block::Command(_)) {
+                    writeln!(out)?;
+                }
+                let text = on_one_line(text);
+                if style.colour { writeln!(out, "\x1b[1m{text}\x1b[0m")? } else { writeln!(out, "{text}")? }
+            }
+            Block::Line(text) => writeln!(out, "{}", wrapped(&on_one_line(text), style.width))?,
+            Block::Verbatim(text) => writeln!(out, "{}", printable(text))?,
+            Block::Command(text) => {
+                let text = on_one_line(text);
+                if style.colour {
+                    writeln!(out, "\x1b[36m$ {text}\x1b[0m")?
+                } else {
+                    writeln!(out, "$ {text}")?
+                }
+            }
+            Block::Table(table) => writeln!(out, "{}", table.render(style))?,
+        }
+    }
+    Ok(())
+}
+
+/// Lines wrapped between words, each as far indented as it began; words stay whole.
+fn wrapped(text: &str, width: usize) -> String {
+    let lines = text.lines().map(|line| {
+        let indent = " ".repeat(line.len() - line.trim_start().len());
+        let options = textwrap::Options::new(width)
+            .subsequent_indent(&indent)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        textwrap::fill(line, options)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// As [`printable`], and no text from a ledger or an operator begins a line of its own.
+pub fn on_one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n")
+}
+
+/// Text from a ledger must not steer the terminal: control characters are shown as escapes, but for
+/// line breaks.
+pub fn printable(text: &str) -> String {
+    let is_harmful = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_harmful) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if is_harmful(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_ledger_begins_a_line() {
+        let forged = "lost\n2026-11-11T12:14:00Z  root  F-1\r\u{2028}";
+        let mut table = Table::new([Column::exact("ID"), Column::prose("WHY")]);
+        table.row([forged.to_owned(), forged.to_owned()]);
+        let report = Report::new(json!({})).title(forged).line(forged).command(forged).table(table);
+        for width in [40, 400] {
+            let mut out = Vec::new();
+            write_blocks(&mut out, &report.blocks, Style { json: false, colour: false, width }).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains("lost\\n2026"), "{text}");
+            assert!(text.lines().all(|l| !l.starts_with("2026")), "{text}");
+            assert!(!text.contains(['\r', '\u{2028}']), "{text}");
+        }
+        assert_eq!(indented("error: O-1\nhint: x\n  fault"), "error: O-1\n  hint: x\n  fault");
+    }
+}

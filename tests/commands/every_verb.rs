@@ -1,0 +1,163 @@
+//! What every verb keeps to: one JSON object, no colour where nobody looks, no password, help with
+//! an example.
+
+use std::process::{Command, Stdio};
+
+use crate::common::site::{Site, program, run};
+use crate::{doubled, on_each_database};
+
+on_each_database![
+    json_is_one_object_for_every_verb,
+    a_wrong_password_is_not_printed,
+    nothing_is_coloured_where_nobody_looks,
+];
+
+const VERBS: [&str; 16] = [
+    "demo",
+    "init",
+    "import",
+    "freeze",
+    "frozen",
+    "status",
+    "reconcile",
+    "plan",
+    "show",
+    "apply",
+    "converge",
+    "verify",
+    "history",
+    "requeue",
+    "thaw",
+    "queries",
+];
+
+fn json_is_one_object_for_every_verb(site: &Site) {
+    let folder = site.files(&doubled().ledgers);
+    let json = |code: i32, line: &[&str]| {
+        let ran = site.run(&[line, &["--json"]].concat()).ends(code);
+        assert_eq!(ran.stderr, "", "{ran}");
+        ran.json()
+    };
+    json(0, &["init"]);
+    json(0, &["init", "--print"]);
+    json(0, &["import", &folder]);
+    let freeze =
+        json(0, &["freeze", "--show", "show", "--advisory", "--reason", "x"])["freeze"]["freeze_id"].clone();
+    json(0, &["reconcile"]);
+    let plan = json(0, &["plan"])["plan_id"].clone();
+    let (freeze, plan) = (freeze.as_str().unwrap(), plan.as_str().unwrap());
+    json(0, &["show", plan]);
+    json(0, &["show", plan, "--intent", "A"]);
+    json(5, &["verify", plan]);
+    json(0, &["converge", plan]);
+    json(0, &["apply", plan, "--yes"]);
+    json(0, &["status"]);
+    json(0, &["history"]);
+    json(0, &["requeue", "M-B", "--tenant", "t", "--because", "x"]);
+    json(6, &["thaw", freeze]);
+
+    let errors: [(i32, &[&str]); 13] = [
+        (2, &["import", "nowhere"]),
+        (2, &["freeze", "--show", "show"]),
+        (7, &["freeze", "--show", "show", "--reason", "x"]),
+        (2, &["reconcile", "--from", "noon"]),
+        (2, &["plan", "--unpaid", "whatever"]),
+        (2, &["show", "PL-none"]),
+        (2, &["show"]),
+        (2, &["apply", "PL-none"]),
+        (2, &["converge", "PL-none"]),
+        (2, &["verify", "PL-none"]),
+        (2, &["requeue", "M-none", "--because", "x"]),
+        (2, &["thaw", "F-none"]),
+        (2, &["whatever"]),
+    ];
+    for (code, line) in errors {
+        let error = json(code, line)["error"].clone();
+        assert_eq!(error["code"], code, "{line:?}");
+        assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()), "{line:?}: {error}");
+        assert!(error["hint"].as_str().is_some_and(|h| !h.is_empty()), "{line:?}: {error}");
+    }
+}
+
+fn a_wrong_password_is_not_printed(site: &Site) {
+    let url = match site.url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://nobody_at_all:s3cret@{host}")
+        }
+        None => "redis://ada:s3cret@host/shop".to_owned(),
+    };
+    for line in [&["status"][..], &["init", "--verbose"], &["history", "--json"]] {
+        let by_flag = [line, &["--database", &url]].concat();
+        for ran in [
+            run(program().args(&by_flag), &by_flag),
+            run(program().env("ONEFOLD_DATABASE_URL", &url).args(line), line),
+        ] {
+            assert!(matches!(ran.code, Some(1 | 2)), "{ran}");
+            ran.does_not_print("s3cret");
+        }
+    }
+}
+
+fn nothing_is_coloured_where_nobody_looks(site: &Site) {
+    site.import(&doubled().ledgers);
+    site.freeze();
+    for line in [&["status"][..], &["plan"], &["reconcile"], &["history"], &["whatever"], &["plan", "--help"]]
+    {
+        site.run(line).does_not_print("\x1b");
+    }
+    // What a ledger says must not steer the terminal either.
+    site.sql("UPDATE onefold_freezes SET reason = 'red \x1b[31m text'");
+    site.run(&["status"]).ends(0).does_not_print("\x1b").prints("\\u{1b}[31m");
+}
+
+#[test]
+fn a_password_is_never_printed() {
+    let urls = [
+        "postgres://ada:s3cret@127.0.0.1:1/shop",
+        "mysql://ada:s3cret@[::1/shop?password=s3cret",
+        "postgres://ada:s3cret@127.0.0.1:port/shop",
+        "ada:s3cret@127.0.0.1",
+    ];
+    for url in urls {
+        let line = ["status", "--verbose", "--database", url];
+        let ran = run(program().args(line), &line);
+        assert!(matches!(ran.code, Some(1 | 2)), "{ran}");
+        ran.does_not_print("s3cret");
+    }
+    let help =
+        run(program().env("ONEFOLD_DATABASE_URL", urls[0]).args(["plan", "--help"]), &["plan", "--help"]);
+    help.ends(0).does_not_print("s3cret");
+    let ran = run(program().args(["status", "--databas", urls[0]]), &["status", "--databas", "…"]);
+    ran.ends(2).does_not_print("s3cret");
+}
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    for verb in VERBS {
+        let ran = run(program().args([verb, "--help"]), &[verb]).ends(0).prints("Examples:");
+        ran.prints(&format!("\n  onefold {verb}"));
+    }
+    let help = run(program().arg("--help"), &["--help"]).ends(0);
+    for verb in VERBS {
+        assert!(help.stdout.contains(&format!("\n  {verb} ")), "{verb}: {help}");
+    }
+    for (code, what) in
+        (0..=7).zip(["done", "failure", "usage", "steps", "stale", "violations", "a person", "refused"])
+    {
+        assert!(help.stdout.contains(&format!("\n  {code}  {what}")), "{code}: {help}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    for line in [&["demo"][..], &["demo", "--json"], &["show"], &["show", "--json"], &["--help"]] {
+        let mut command = Command::new(program().get_program());
+        let mut child = command.args(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        drop(child.stderr.take());
+        let code = child.wait().unwrap().code();
+        let expected = if line[0] == "show" { 2 } else { 0 };
+        assert_eq!(code, Some(expected), "{line:?}");
+    }
+}

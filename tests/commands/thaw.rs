@@ -1,0 +1,117 @@
+//! `onefold thaw`
+
+use crate::common::site::Site;
+use crate::{doubled, on_each_database};
+use onefold::core::time::{Span, Timestamp};
+
+on_each_database![
+    what_is_done_is_let_go,
+    what_is_not_settled_stays_frozen_by_itself,
+    a_refund_that_is_not_finished_stays_frozen,
+    a_refund_about_a_closed_order_stays_frozen_until_it_ends,
+    another_plans_policy_lets_nothing_go,
+    only_its_owner_or_force,
+    kept_orders_whose_hold_lapses_are_told_first,
+];
+
+fn what_is_done_is_let_go(site: &Site) {
+    site.import(&doubled().ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["thaw", &freeze]).ends(6).prints("A B").prints("6 steps not carried out");
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    site.run(&["thaw", &freeze]).ends(0).prints(&format!("{freeze} is thawed."));
+    site.run(&["thaw", &freeze]).ends(0).prints("is thawed already");
+    site.run(&["status"]).ends(0).prints("No freeze is live.");
+    site.run(&["history"]).ends(0).prints("narrowed: still stopped: stock-release").prints("thawed: thawed");
+    site.run(&["thaw", "F-none"]).fails(2, &["no freeze F-none", "onefold status"]);
+}
+
+fn what_is_not_settled_stays_frozen_by_itself(site: &Site) {
+    let mut book = doubled();
+    book.bought("C", 900);
+    book.payment("P-lost", "O-lost", 5000, "CAPTURED");
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    site.run(&["thaw", &freeze])
+        .ends(6)
+        .prints("payment P-lost REVIEW: PAYMENT_WITHOUT_ORDER")
+        .prints(&format!("$ onefold thaw {freeze}"))
+        .does_not_print("\nA ");
+    site.run(&["status"]).ends(0).prints("NARROWED").prints("1 intent of it");
+    let json = site.json(&["status"]);
+    assert_eq!(json["freezes"][0]["freeze"]["narrowed_to"].as_array().unwrap().len(), 1);
+    site.sql("UPDATE payments SET status = 'FAILED' WHERE payment_id = 'P-lost'");
+    site.run(&["thaw", &freeze]).ends(0).prints("is thawed.");
+}
+
+fn a_refund_that_is_not_finished_stays_frozen(site: &Site) {
+    site.provider(&[("P-B", "pending")]);
+    site.import(&doubled().ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(6);
+    let json = site.run(&["thaw", &freeze, "--json"]).ends(6).json();
+    assert_eq!(json["still_frozen"][0]["orders"], serde_json::json!(["A", "B"]));
+    site.run(&["converge", &plan]).ends(0);
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    site.run(&["thaw", &freeze]).ends(0);
+}
+
+fn a_refund_about_a_closed_order_stays_frozen_until_it_ends(site: &Site) {
+    let mut book = doubled();
+    book.find_order("B").status = "CANCELLED".parse().unwrap();
+    site.provider(&[("P-B", "lose-request")]);
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(6);
+    site.run(&["thaw", &freeze]).ends(6).prints("a step of ours is open");
+    site.run(&["verify"]).ends(6).prints("P-B");
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+    site.run(&["thaw", &freeze]).ends(0);
+}
+
+fn another_plans_policy_lets_nothing_go(site: &Site) {
+    let mut book = doubled();
+    book.find_order("A").idempotency_key = Some("key-a".into());
+    book.find_order("B").idempotency_key = Some("key-b".into());
+    book.bought("C", 5);
+    book.find_order("C").user_id = "other".into();
+    book.find_payment("P-C").user_id = "other".into();
+    book.find_hold("H-C").user_id = "other".into();
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    site.plan();
+    site.run(&["plan", "--user", "other", "--distinct-keys", "split"]).ends(0);
+    site.run(&["thaw", &freeze]).ends(6).prints("REVIEW: DISTINCT_KEYS");
+}
+
+fn only_its_owner_or_force(site: &Site) {
+    site.import(&doubled().ledgers);
+    let freeze = site.freeze();
+    let thaw = |line: &[&str]| site.run_as("bob@desk", &[&["thaw", &freeze], line].concat());
+    thaw(&[]).fails(7, &["is held by ada@desk", "--take-over"]);
+    thaw(&["--force"]).fails(2, &["--reason"]);
+    thaw(&["--force", "--reason", " "]).fails(2, &["needs a reason"]);
+    site.run(&["status"]).ends(0).prints("LIVE");
+    thaw(&["--force", "--reason", "handled by hand"]).ends(0).prints("is thawed, by force");
+    site.run(&["history"]).ends(0).prints("bob@desk").prints("forced: handled by hand");
+}
+
+fn kept_orders_whose_hold_lapses_are_told_first(site: &Site) {
+    let mut book = doubled();
+    let soon = Timestamp::from_datetime(&chrono::Utc::now()).plus(Span::from_mins(5));
+    book.find_hold("H-A").status = "HELD".parse().unwrap();
+    book.find_hold("H-A").expires_at = Some(soon);
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    site.run(&["thaw", &freeze]).fails(7, &["order A: lapses at", &soon.to_string(), "--accept-lapsing"]);
+    site.run(&["status"]).ends(0).prints("LIVE");
+    site.run(&["thaw", &freeze, "--accept-lapsing"]).ends(0).prints("A lapses at").prints("is thawed.");
+}
