@@ -21,7 +21,6 @@ status_type!(Event {
     Thawed = "thawed",
     Planned = "planned",
     Superseded = "superseded",
-    Approved = "approved",
     Applied = "applied",
     /// A row was moved by a step.
     Moved = "moved",
