@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use sqlx::Connection as _;
+
 use super::enforce::pieces;
 use super::freezes::json;
 use super::rows::Reader;
@@ -236,7 +238,7 @@ impl Store {
 
     /// Lets what this transaction writes next through the triggers, and nobody else.
     pub(super) async fn open_pass(&self, on: &mut Connection, database: &Database) -> Result<Pass> {
-        if !self.has_copies(database).await? {
+        if !self.has_copies(on, database).await? {
             return Ok(Pass(None));
         }
         let token = uuid::Uuid::new_v4().simple().to_string();
@@ -268,14 +270,17 @@ impl Store {
     }
 
     /// Whether `onefold init` has made the tables of copies in this database; looked up once.
-    async fn has_copies(&self, database: &Database) -> Result<bool> {
+    ///
+    /// In a savepoint: on PostgreSQL the transaction is lost where there is no such table. Not on a
+    /// second connection: where each of a pool's holders waits for one more, none gets it.
+    async fn has_copies(&self, on: &mut Connection, database: &Database) -> Result<bool> {
         if let Some(known) = database.has_copies.get() {
             return Ok(*known);
         }
-        // On a connection of its own: on PostgreSQL a transaction is lost where there is no such table.
-        let mut connection = database.connection().await?;
-        let gate = Statement::new(self.queries.get("enforce/gate")?, &[], &Values::new(), database.dialect)?;
-        let there = database.fetch(&mut connection, &gate).await.is_ok_and(|rows| !rows.is_empty());
+        let gate = database.statement(&self.queries, "enforce/gate", &Values::new())?;
+        let mut savepoint = on.begin().await.map_err(|e| database.failed(&e))?;
+        let there = database.fetch(&mut savepoint, &gate).await.is_ok_and(|rows| !rows.is_empty());
+        savepoint.rollback().await.map_err(|e| database.failed(&e))?;
         Ok(*database.has_copies.get_or_init(|| there))
     }
 
