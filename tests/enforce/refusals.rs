@@ -7,6 +7,7 @@ use crate::on_each_database;
 on_each_database![
     every_effect_is_refused_inside_and_allowed_outside,
     the_refusal_names_the_freeze_its_holder_and_its_reason,
+    what_is_refused_changes_no_row,
     only_the_effects_that_are_frozen_are_refused,
     what_a_provider_reports_is_never_refused,
     paid_needs_a_captured_charge,
@@ -68,6 +69,19 @@ fn the_refusal_names_the_freeze_its_holder_and_its_reason(site: &Site) {
     let refusal = service.may_not(&set_order("O-1", "TICKETED"));
     assert!(refusal.contains("onefold: ticketing is frozen by "), "{refusal}");
     assert!(refusal.contains(&format!(" {frozen} ({OWNER}): it's 'so'; xxx")), "{refusal}");
+}
+
+fn what_is_refused_changes_no_row(site: &Site) {
+    let mut service = guarded(site);
+    for order in ["O-1", "O-2", "O-3"] {
+        service.may(&OUTSIDE.order(order, "PAID"));
+    }
+    service.may(&INSIDE.order("O-4", "PAID"));
+    freeze(site, &["--show", "show"]);
+    service.tries("BEGIN").unwrap();
+    service.may_not("UPDATE orders SET status = 'TICKETED' WHERE order_id >= 'O-1'");
+    service.tries("COMMIT").unwrap();
+    assert_eq!(site.column("SELECT DISTINCT status FROM orders"), ["PAID"]);
 }
 
 fn only_the_effects_that_are_frozen_are_refused(site: &Site) {
