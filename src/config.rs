@@ -10,7 +10,9 @@ use serde::Deserialize;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::execute::command::Commands;
-use crate::providers::Provider;
+use crate::providers::sandbox::Misbehaviour;
+use crate::providers::settings::Settings;
+use crate::providers::{ANY, Providers};
 use crate::store::passwords::Passwords;
 use crate::store::{Places, Queries, Statuses, Store, without_password};
 
@@ -27,8 +29,8 @@ pub struct Config {
     /// The site's own SQL files.
     pub queries: Option<PathBuf>,
     pub statuses: Statuses,
-    /// The provider that the configuration names.
-    pub provider: Option<ProviderName>,
+    /// By what payments call them in their `provider`, or `*`.
+    pub providers: BTreeMap<String, Settings>,
     pub commands: Commands,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
@@ -36,14 +38,6 @@ pub struct Config {
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
     pub actor: String,
-}
-
-/// A provider as the configuration names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProviderName {
-    /// Moves no real money.
-    Sandbox,
 }
 
 /// What the command line and the environment say.
@@ -64,7 +58,8 @@ struct File {
     journal: Option<String>,
     ledgers: Option<LedgerTable>,
     queries: Option<PathBuf>,
-    provider: Option<ProviderName>,
+    #[serde(default)]
+    providers: BTreeMap<String, Settings>,
     password_file: Option<PathBuf>,
     owner: Option<String>,
     after_apply: Option<Vec<String>>,
@@ -207,7 +202,7 @@ impl Config {
             places,
             queries: flags.queries.or(file.queries.map(|dir| folder.join(dir))),
             statuses,
-            provider: file.provider,
+            providers: file.providers,
             commands: Commands {
                 moves: moves.filter_map(|(ledger, command)| Some((ledger, command?))).collect(),
                 after_apply: file.after_apply,
@@ -236,7 +231,7 @@ impl Config {
             places: Places::one(flags.database.as_deref().unwrap_or(DEFAULT_DATABASE)),
             queries: None,
             statuses: Statuses::default(),
-            provider: None,
+            providers: BTreeMap::new(),
             commands: Commands::default(),
             accept: BTreeMap::new(),
             quiet: flags.quiet,
@@ -245,20 +240,26 @@ impl Config {
         }
     }
 
-    /// Who moves money. On the embedded schema the sandbox stands in by itself; on a site's own
-    /// tables it must be named, since rows there would say that money went back which did not.
+    /// Who moves money. Where none is named: on the embedded schema in SQLite the sandbox, elsewhere the
+    /// outbox, whose rows the company's own payment service works off.
     ///
     /// # Errors
-    /// Refused, where the ledgers are a site's own and no provider is configured.
-    pub fn provider<'s>(&self, store: &'s Store) -> Result<Provider<'s>> {
-        match self.provider {
-            Some(ProviderName::Sandbox) => Ok(Provider::Sandbox(store)),
-            None if store.is_foreign() => Err(Error::refused("no provider is configured to move money")
-                .hint(
-                    "name one in onefold.toml; provider = \"sandbox\" moves no real money, for rehearsals",
-                )),
-            None => Ok(Provider::Sandbox(store)),
+    /// Usage, where what is said of a provider makes no sense.
+    pub fn providers<'s>(&self, store: &'s Store) -> Result<Providers<'s>> {
+        let mut providers = Providers::default();
+        for (name, settings) in &self.providers {
+            let provider = settings.provider(store).map_err(|e| e.context(format!("[providers.{name}]")))?;
+            providers.add(name, provider);
         }
+        if self.providers.is_empty() {
+            let by_default = if store.is_foreign() || !self.places.is_embedded() {
+                Settings::Outbox
+            } else {
+                Settings::Sandbox { misbehaviour: Misbehaviour::default() }
+            };
+            providers.add(ANY, by_default.provider(store)?);
+        }
+        Ok(providers)
     }
 
     /// The SQL files: ours, shadowed by the site's own.

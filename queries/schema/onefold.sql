@@ -61,6 +61,8 @@ CREATE TABLE IF NOT EXISTS onefold_steps (
     refunded_before_minor BIGINT,
     refunded_after_minor  BIGINT,
     note           {long},
+    sent_at_us     BIGINT,
+    provider_ref   {long},
     updated_at_us  BIGINT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, position);

@@ -2,5 +2,5 @@
 UPDATE onefold_steps
 SET state = :state, sent = :sent, version_before = :version_before, version_after = :version_after,
     refunded_before_minor = :refunded_before_minor, refunded_after_minor = :refunded_after_minor,
-    note = :note, updated_at_us = :updated_at_us
+    note = :note, provider_ref = :provider_ref, updated_at_us = :updated_at_us
 WHERE step_key = :step_key AND owner = :owner AND token = :token

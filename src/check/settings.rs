@@ -134,12 +134,12 @@ fn one_sided(config: &Config, site: &Site, ledger: Ledger) -> Option<Check> {
 
 async fn of_a_foreign_schema(config: &Config, site: &Site) -> Vec<Check> {
     let mut checks = Vec::new();
-    if site.store.is_foreign() && config.provider.is_none() {
-        let message = "names no provider: plan and verify work, apply cannot refund or void";
-        checks.push(
-            Check::new(WHAT, FILE, Outcome::Warning, message)
-                .hint("set provider = …; \"sandbox\" moves no real money, for rehearsals"),
-        );
+    if site.store.is_foreign() && config.providers.is_empty() {
+        let message =
+            "names no provider: refunds and voids become rows in onefold_outbox, and wait for your service";
+        checks.push(Check::new(WHAT, FILE, Outcome::Warning, message).hint(
+            "say so with [providers.\"*\"] kind = \"outbox\", or name another; \"sandbox\" moves no real money",
+        ));
     }
     if site.store.is_foreign()
         && let Err(e) = site.store.guards().await

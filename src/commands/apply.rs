@@ -1,5 +1,6 @@
 //! `onefold apply`: carry a plan's steps out.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 
@@ -12,11 +13,13 @@ use super::progress::Progress;
 use super::{caveat, count, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
+use crate::core::ids::RowId;
 use crate::core::plan::{Outcome, Plan};
+use crate::core::status::Ledger;
 use crate::error::{Error, Exit, Result};
 use crate::execute::apply::Applied;
 use crate::execute::{Executor, IntentEnd, Moment, command};
-use crate::providers::Provider;
+use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
 use crate::store::freezes::{held_by, lapsed};
@@ -48,17 +51,22 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         return Ok(with_open(report, plan, &open_requests(&store, plan, &[]).await?));
     }
     let freeze = freeze_for(config, &store, &saved).await?;
-    must_cover(&store, plan, &freeze).await?;
+    let providers = config.providers(&store)?;
+    must_cover(&store, plan, &freeze, &providers).await?;
     let with_steps = plan.intents.iter().filter(|i| !i.steps.is_empty()).count();
     let steps = plan.intents.iter().map(|i| i.steps.len()).sum::<usize>();
-    let provider = config.provider(&store)?;
     if !args.yes && steps > 0 {
-        ask(plan, with_steps, steps, provider)?;
+        ask(plan, with_steps, steps, &providers)?;
     }
 
     let worker = worker(config, freeze.token);
-    let executor =
-        Executor { store: &store, provider, worker: &worker, commands: &config.commands, clock: now };
+    let executor = Executor {
+        store: &store,
+        providers: &providers,
+        worker: &worker,
+        commands: &config.commands,
+        clock: now,
+    };
     let progress = Progress::new(config, "applying");
     let (mut ended, mut at) = (0_usize, 0_usize);
     let mut watch = |moment: Moment<'_>| {
@@ -78,7 +86,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
     }
     let open = open_requests(&store, plan, &applied.intents).await?;
-    let report = with_open(report(plan, &applied, ended, steps, provider), plan, &open);
+    let report = with_open(report(plan, &applied, ended, steps, &providers), plan, &open);
     let mut report = caveat.into_iter().fold(report, Report::line);
     report.json["freeze_mode"] = json!(mode);
     if let Some(command) = &config.commands.after_apply
@@ -181,13 +189,25 @@ async fn freeze_for(config: &Config, store: &Store, saved: &SavedPlan) -> Result
 /// How many intents' rows are read at once to see whether the freeze covers them.
 const AT_ONCE: usize = 200;
 
-/// Refuses a plan with a step on a row that its freeze does not cover.
-async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze) -> Result<()> {
+/// Refuses a plan with a step on a row that its freeze does not cover, or on a payment that no provider
+/// is configured for.
+async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Providers<'_>) -> Result<()> {
     let with_steps: Vec<_> = plan.intents.iter().filter(|i| !i.steps.is_empty()).collect();
     let mut outside = Vec::new();
     for intents in with_steps.chunks(AT_ONCE) {
         let ledgers = store.read_intents(intents.iter().copied()).await?;
         outside.extend(freeze.outside(intents, &ledgers));
+        let asked: BTreeSet<_> = intents
+            .iter()
+            .flat_map(|i| {
+                i.steps.iter().filter(|s| s.ledger == Ledger::Payments).map(|s| (&i.tenant_id, &s.id))
+            })
+            .collect();
+        for payment in &ledgers.payments {
+            if asked.contains(&(&payment.tenant_id, &RowId::from(&payment.payment_id))) {
+                providers.of(&payment.provider)?;
+            }
+        }
     }
     if outside.is_empty() {
         return Ok(());
@@ -205,7 +225,7 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze) -> Result<()> {
 }
 
 /// Asks on a terminal; refuses elsewhere.
-fn ask(plan: &Plan, intents: usize, steps: usize, provider: Provider<'_>) -> Result<()> {
+fn ask(plan: &Plan, intents: usize, steps: usize, providers: &Providers<'_>) -> Result<()> {
     let refused =
         |why: &str| Error::refused(why.to_owned()).hint(format!("onefold apply {} --yes", plan.plan_id));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
@@ -218,7 +238,7 @@ fn ask(plan: &Plan, intents: usize, steps: usize, provider: Provider<'_>) -> Res
         count(steps, "step"),
         count(intents, "intent"),
         money,
-        provider.name()
+        providers.names()
     );
     let failed = |e: std::io::Error| Error::failure(format!("cannot ask: {e}"));
     std::io::stderr().flush().map_err(failed)?;
@@ -231,7 +251,13 @@ fn ask(plan: &Plan, intents: usize, steps: usize, provider: Provider<'_>) -> Res
     }
 }
 
-fn report(plan: &Plan, applied: &Applied, done_now: usize, steps: usize, provider: Provider<'_>) -> Report {
+fn report(
+    plan: &Plan,
+    applied: &Applied,
+    done_now: usize,
+    steps: usize,
+    providers: &Providers<'_>,
+) -> Report {
     let mut exit = Exit::Done;
     let mut rest = Table::new([Column::exact("INTENT"), Column::exact("ENDED AS"), Column::prose("WHY")]);
     let mut ends = Vec::new();
@@ -247,7 +273,7 @@ fn report(plan: &Plan, applied: &Applied, done_now: usize, steps: usize, provide
     let json = json!({
         "plan_id": plan.plan_id,
         "ended": whole,
-        "provider": provider.name(),
+        "provider": providers.names(),
         "steps": steps,
         "steps_done": applied.steps_done,
         "done_now": done_now,
@@ -265,7 +291,7 @@ fn report(plan: &Plan, applied: &Applied, done_now: usize, steps: usize, provide
             "{} of {} intents are through; provider: {}",
             done,
             applied.intents.len(),
-            provider.name()
+            providers.names()
         ))
         .table(rest);
     let undecided =

@@ -59,9 +59,10 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
 
     let progress = Progress::new(config, "asking the provider");
     let worker = worker(config, 0);
+    let providers = config.providers(&store)?;
     let executor = Executor {
         store: &store,
-        provider: config.provider(&store)?,
+        providers: &providers,
         worker: &worker,
         commands: &config.commands,
         clock: now,

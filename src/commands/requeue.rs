@@ -10,7 +10,7 @@ use crate::core::ledger::Message;
 use crate::core::status::{Ledger, MessageStatus};
 use crate::error::{Error, Result};
 use crate::execute::Executor;
-use crate::providers::Provider;
+use crate::providers::Providers;
 use crate::report::Report;
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved};
@@ -63,9 +63,14 @@ pub async fn run(config: &Config, args: RequeueArgs) -> Result<Report> {
         now: now(),
     };
     let worker = worker(config, 0);
-    let provider = Provider::Sandbox(&store);
-    let executor =
-        Executor { store: &store, provider, worker: &worker, commands: &config.commands, clock: now };
+    let providers = Providers::default();
+    let executor = Executor {
+        store: &store,
+        providers: &providers,
+        worker: &worker,
+        commands: &config.commands,
+        clock: now,
+    };
     let entry = Entry::new(Event::Requeued, &config.actor, now())
         .row(Ledger::Messages, &tenant_id, id.clone())
         .moved(from, to)

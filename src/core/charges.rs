@@ -6,6 +6,42 @@ use super::policy::Policy;
 use super::status::PaymentStatus;
 use super::time::Timestamp;
 
+/// Why nothing may be asked of a provider about a payment's charge at this moment, whatever was
+/// planned; `None` where it may. `rows` are all rows of the charge, as they are now, the payment's own
+/// included; `refund_minor` is what is to go back, in the payment's minor unit, none for a void.
+///
+/// A charge that the buyer disputes is never refunded, and never more than every row of it says is left.
+pub fn forbids<'a>(
+    payment: &Payment,
+    rows: impl IntoIterator<Item = &'a Payment>,
+    refund_minor: Option<i64>,
+) -> Option<String> {
+    use PaymentStatus::{ChargedBack, Disputed, Refunded, Refunding, Voided, Voiding};
+    for row in rows {
+        let own = row.payment_id == payment.payment_id;
+        match row.status {
+            Disputed | ChargedBack => {
+                return Some(format!("payment {} of the same charge is {}", row.payment_id, row.status));
+            }
+            Refunding | Refunded | Voiding | Voided if !own => {
+                return Some(format!("payment {} of the same charge is {}", row.payment_id, row.status));
+            }
+            _ => {}
+        }
+        if let Some(refund_minor) = refund_minor
+            && refund_minor > row.left_minor()
+        {
+            return Some(format!(
+                "{} is more than the {} that payment {} says is left",
+                payment.currency.show(refund_minor.into()),
+                row.currency.show(row.left_minor().into()),
+                row.payment_id
+            ));
+        }
+    }
+    None
+}
+
 /// A payment row, and what is known about the charge it tells of.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge<'a> {

@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 
-use super::money::{asks_provider, is_money};
+use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::{Executor, IntentEnd, Moment, Watch};
+use crate::core::charges::forbids;
 use crate::core::evidence::Evidence;
 use crate::core::freeze::Freeze;
 use crate::core::ids::*;
-use crate::core::ledger::{Ledgers, Shard};
+use crate::core::ledger::{Ledgers, Payment, Shard};
 use crate::core::plan::{Plan, PlannedIntent};
 use crate::core::recheck::{OwnMove, recheck, undo};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
+use crate::providers::outbox;
+use crate::store::outbox::OutboxRequest;
 use crate::store::steps::{Claim, StepRecord, StepState, own_move};
 
 /// The lease that apply asks for whenever it renews the freeze.
@@ -136,11 +139,19 @@ impl Executor<'_> {
                 {
                     return Ok(end);
                 }
+                let mut leaving = None;
                 if is_money(step) || checked.is_none() {
-                    match self.reread(plan, intent, evidence, begun).await? {
-                        Ok(fresh) => checked = Some(shards(&fresh, intent)),
+                    let as_seen = match self.reread(plan, intent, evidence, begun).await? {
+                        Ok(as_seen) => as_seen,
                         Err(end) => return Ok(end),
+                    };
+                    if is_money(step) {
+                        leaving = match self.leaving(at(next), &as_seen)? {
+                            Ok(leaving) => leaving,
+                            Err(end) => return Ok(end),
+                        };
                     }
+                    checked = Some(shards(&as_seen, intent));
                 }
                 let places: Vec<_> = (next..end)
                     .map(|i| {
@@ -149,7 +160,7 @@ impl Executor<'_> {
                         (at(i), shard.copied().unwrap_or_default())
                     })
                     .collect();
-                self.run_moves(&places, &records, watch).await?
+                self.run_moves(&places, &records, leaving.as_ref(), watch).await?
             };
             let (new, end) = match ran {
                 Ran::Through(new) => (new, None),
@@ -166,7 +177,7 @@ impl Executor<'_> {
     }
 
     /// Reads an intent's rows anew and holds them against the plan, our own moves undone
-    /// (contract, section 5). The rows where they are as seen; else how the intent ends.
+    /// (contract, section 5). The rows as the plan saw them, where they are so; else how the intent ends.
     async fn reread(
         &self,
         plan: &Plan,
@@ -177,7 +188,7 @@ impl Executor<'_> {
         let check = |fresh: &Ledgers, begun: &Begun| {
             let mut as_seen = fresh.clone();
             undo(&mut as_seen, &begun.moves_on(fresh));
-            recheck(intent, &as_seen, &plan.policy, plan.as_of, evidence)
+            recheck(intent, &as_seen, &plan.policy, plan.as_of, evidence).map(|()| as_seen)
         };
         // Another process may be carrying out the same plan: its moves are our own, too. Rows and records
         // are read one after the other, so only when nobody recorded anything between do they compare.
@@ -185,7 +196,10 @@ impl Executor<'_> {
         for _ in 0..MOVING {
             let known = newer.as_ref().unwrap_or(begun);
             let fresh = self.store.read_intents([intent]).await?;
-            let Err(differences) = check(&fresh, known) else { return Ok(Ok(fresh)) };
+            let differences = match check(&fresh, known) {
+                Ok(as_seen) => return Ok(Ok(as_seen)),
+                Err(differences) => differences,
+            };
             let now = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
             if let Some(refused) = refusal(now.records(intent)) {
                 return Ok(Err(refused));
@@ -202,6 +216,34 @@ impl Executor<'_> {
             newer = Some(now);
         }
         Ok(Err(IntentEnd::Busy(format!("another process is carrying out {}", intent.intent_id))))
+    }
+
+    /// The request that leaves in the transaction of its first leg, where the payment's provider has it
+    /// so. How the intent ends instead, where nothing may be asked about the charge now.
+    fn leaving(
+        &self,
+        first: Place<'_>,
+        as_seen: &Ledgers,
+    ) -> Result<std::result::Result<Option<OutboxRequest>, IntentEnd>> {
+        let second = Place { position: first.position + 1, ..first };
+        let record = self.wanted(second, None, false);
+        let conflict = |why: String| Ok(Err(IntentEnd::Conflict(vec![why])));
+        let payments = || as_seen.payments.iter().filter(|p| p.tenant_id == record.tenant_id);
+        let Some(payment) = payments().find(|p| RowId::from(&p.payment_id) == first.step().id) else {
+            return conflict(format!("payment {} is gone", first.step().id));
+        };
+        let request = request(payment, &record)?;
+        let same_charge = |p: &&Payment| {
+            p.payment_id == payment.payment_id
+                || p.provider == payment.provider
+                    && p.provider_txn_id.is_some()
+                    && p.provider_txn_id == payment.provider_txn_id
+        };
+        if let Some(why) = forbids(payment, payments().filter(same_charge), request.ask.refund_minor()) {
+            return conflict(format!("payment {}: {why}", payment.payment_id));
+        }
+        let leaves = self.provider(&request.charge)?.leaves_with_first_leg();
+        Ok(Ok(leaves.then(|| outbox::row(&request))))
     }
 
     /// Renews the freeze under its token; a money step always sees to it first.

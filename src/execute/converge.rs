@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::money::{Request, charge, gone};
+use super::money::{charge, gone};
 use super::moves::{Place, Ran, must_be_planned};
 use super::{Executor, IntentEnd};
 use crate::core::freeze::FreezeMode;
@@ -13,7 +13,7 @@ use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent};
 use crate::core::status::{Ledger, PaymentStatus};
 use crate::core::time::Timestamp;
 use crate::error::Result;
-use crate::providers::{Ask, ChargeState};
+use crate::providers::{Ask, ChargeState, Found, Request};
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -81,12 +81,16 @@ impl Executor<'_> {
             return Ok((why, false));
         };
         let ask = request.ask;
-        let ran = match self.provider.ask(&request.key, &request.charge, (self.clock)()).await? {
-            Some(answer) => self.conclude(record, answer, watch).await?,
-            None => match self.moot(&record, &request, StepState::Withdrawn).await? {
+        let ran = match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
+            Found::Request(answer) => self.conclude(record, answer, watch).await?,
+            Found::NoAnswer(why) => {
+                self.put_down(record, &why).await?;
+                return Ok((why, false));
+            }
+            Found::Nothing { listed } => match self.moot(&record, &request, StepState::Withdrawn).await? {
                 Some(learned) => return Ok(learned),
-                None => match self.may_send(saved, &record).await? {
-                    None => self.send(record, watch).await?,
+                None => match self.may_repeat(saved, &record, &request, listed).await? {
+                    None => self.send(record, true, watch).await?,
                     Some(why) => {
                         self.release(record, "the provider knows no such request", Event::Asked).await?;
                         return Ok((format!("the provider knows no such {ask}: {why}"), false));
@@ -114,7 +118,7 @@ impl Executor<'_> {
         request: &Request,
         state: StepState,
     ) -> Result<Option<(String, bool)>> {
-        let says = self.provider.charge_state(&request.charge).await?;
+        let says = self.provider(&request.charge)?.charge_state(&request.charge, (self.clock)()).await?;
         let is_moot = match (request.ask, &says) {
             (Ask::Void, ChargeState::Captured { .. } | ChargeState::Voided | ChargeState::Failed) => true,
             (Ask::Refund { .. }, ChargeState::Captured { amount_minor, refunded_minor, .. }) => {
@@ -138,9 +142,18 @@ impl Executor<'_> {
     }
 
     /// Why a request that the provider never got may not go out again here, under its own key; `None`
-    /// where it may: no plan goes on with it, a freeze of the actor holds its row, and its intent's rows
-    /// are as planned.
-    async fn may_send(&self, saved: &SavedPlan, record: &StepRecord) -> Result<Option<String>> {
+    /// where it may: the provider cannot have forgotten the key, no plan goes on with it, a freeze of the
+    /// actor holds its row, and its intent's rows are as planned.
+    async fn may_repeat(
+        &self,
+        saved: &SavedPlan,
+        record: &StepRecord,
+        request: &Request,
+        listed: bool,
+    ) -> Result<Option<String>> {
+        if let Some(why) = self.forgotten(record, request, listed)? {
+            return Ok(Some(why));
+        }
         if self.goes_on(saved).await? {
             return Ok(Some(format!("onefold apply {} sends it again under the same key", record.plan_id)));
         }
@@ -293,11 +306,15 @@ impl Executor<'_> {
         let nothing_sent = match self.give_up(payment).await? {
             GivenUp::Yes => true,
             GivenUp::NotOurs => false,
+            GivenUp::Left(saved, record) => {
+                return Box::pin(self.settle_request(&saved, *record)).await;
+            }
             GivenUp::Needed(plan_id) => {
                 return Ok((format!("onefold apply {plan_id} goes on with it"), false));
             }
         };
-        let state = self.provider.charge_state(&charge(payment)).await?;
+        let charge = charge(payment);
+        let state = self.provider(&charge)?.charge_state(&charge, (self.clock)()).await?;
         let way = match way(payment, &state, nothing_sent) {
             Way::Moves(way) => way,
             Way::Stays(why) => return Ok((why, false)),
@@ -363,6 +380,13 @@ impl Executor<'_> {
         if self.goes_on(&saved).await? && self.is_as_planned(plan, first).await?.is_empty() {
             return Ok(GivenUp::Needed(plan.plan_id.clone()));
         }
+        let sent = self.wanted(second, Some(payment.version.clone()), true);
+        if let Some(refunded_before_minor) = self.left_with_first_leg(&sent).await? {
+            return Ok(match self.claim_begun(StepRecord { refunded_before_minor, ..sent }).await? {
+                Claim::Ours(record) | Claim::Sent(record) => GivenUp::Left(Box::new(saved), Box::new(record)),
+                _ => GivenUp::NotOurs,
+            });
+        }
         let closed = self
             .store
             .journal()
@@ -401,6 +425,8 @@ enum GivenUp {
     Yes,
     /// There is none, or it may have been sent.
     NotOurs,
+    /// It left with its first leg: claimed now as the request that it is.
+    Left(Box<SavedPlan>, Box<StepRecord>),
     /// This plan is open and goes on with it.
     Needed(String),
 }
@@ -458,6 +484,24 @@ fn way(payment: &Payment, state: &ChargeState, nothing_sent: bool) -> Way {
             Way::Moves(vec![leg(Authorized)])
         }
         ChargeState::NotKnown => stays("the provider does not know this charge"),
+        ChargeState::NoAnswer(ref why) => stays(why),
+        ChargeState::Disputed => match payment.status {
+            Initiated | Unknown | Authorized => Way::Moves(vec![leg(Captured), leg(Disputed)]),
+            Voiding => Way::Moves(vec![leg(Authorized), leg(Captured), leg(Disputed)]),
+            Captured => Way::Moves(vec![leg(Disputed)]),
+            Disputed => Way::Moves(Vec::new()),
+            _ => stays("the buyer disputes it at the provider: nothing more is refunded, a person decides"),
+        },
+        ChargeState::ChargedBack => match payment.status {
+            Initiated | Unknown | Authorized => {
+                Way::Moves(vec![leg(Captured), leg(Disputed), leg(ChargedBack)])
+            }
+            Voiding => Way::Moves(vec![leg(Authorized), leg(Captured), leg(Disputed), leg(ChargedBack)]),
+            Captured => Way::Moves(vec![leg(Disputed), leg(ChargedBack)]),
+            Disputed => Way::Moves(vec![leg(ChargedBack)]),
+            ChargedBack => Way::Moves(Vec::new()),
+            _ => stays("the provider says CHARGED_BACK: a person decides"),
+        },
         ChargeState::Authorized => match payment.status {
             Initiated | Unknown | Voiding => Way::Moves(vec![leg(Authorized)]),
             Authorized => Way::Moves(Vec::new()),
@@ -487,6 +531,7 @@ fn way(payment: &Payment, state: &ChargeState, nothing_sent: bool) -> Way {
             let mut way = match payment.status {
                 Initiated | Unknown | Authorized => vec![captured],
                 Voiding => vec![leg(Authorized), captured],
+                Disputed => vec![leg(Captured)],
                 Captured | Refunding => Vec::new(),
                 Refunded if refunded_minor == amount_minor && payment.left_minor() == 0 => Vec::new(),
                 _ => return stays("the provider says CAPTURED: the ledger is ahead of it"),
@@ -521,6 +566,9 @@ fn words(state: &ChargeState) -> String {
         ChargeState::Authorized => "AUTHORIZED".to_owned(),
         ChargeState::Failed => "FAILED".to_owned(),
         ChargeState::Voided => "VOIDED".to_owned(),
+        ChargeState::Disputed => "DISPUTED".to_owned(),
+        ChargeState::ChargedBack => "CHARGED_BACK".to_owned(),
+        ChargeState::NoAnswer(why) => format!("nothing: {why}"),
         ChargeState::Captured { refunded_minor: 0, refund_refused: true, .. } => {
             "CAPTURED, the refund refused".to_owned()
         }
@@ -550,6 +598,8 @@ mod tests {
             ChargeState::Failed,
             ChargeState::Voided,
             ChargeState::NotKnown,
+            ChargeState::Disputed,
+            ChargeState::ChargedBack,
             captured(0, false),
             captured(0, true),
             captured(40, false),
@@ -572,6 +622,8 @@ mod tests {
                     ChargeState::Authorized => &[PaymentStatus::Authorized],
                     ChargeState::Failed => &[PaymentStatus::Failed],
                     ChargeState::Voided => &[PaymentStatus::Voided],
+                    ChargeState::Disputed => &[PaymentStatus::Disputed],
+                    ChargeState::ChargedBack => &[PaymentStatus::ChargedBack],
                     ChargeState::Captured { refunded_minor: 100, .. } => &[PaymentStatus::Refunded],
                     _ => &[PaymentStatus::Captured],
                 };

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use crate::core::plan::{PlannedIntent, Step};
 use crate::core::time::Timestamp;
-use crate::providers::Provider;
+use crate::providers::Providers;
 use crate::store::Store;
 use crate::store::steps::{StepRecord, Worker};
 
@@ -20,7 +20,7 @@ use crate::store::steps::{StepRecord, Worker};
 #[derive(Clone, Copy)]
 pub struct Executor<'a> {
     pub store: &'a Store,
-    pub provider: Provider<'a>,
+    pub providers: &'a Providers<'a>,
     pub worker: &'a Worker,
     /// Commands of the site that stand in for SQL.
     pub commands: &'a command::Commands,

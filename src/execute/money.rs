@@ -2,12 +2,13 @@
 
 use super::moves::{Place, Ran, elsewhere, entry, must_be_planned, refused_claim};
 use super::{Executor, IntentEnd, Moment, Watch};
+use crate::core::charges::forbids;
 use crate::core::ids::*;
 use crate::core::ledger::Payment;
 use crate::core::plan::Step;
 use crate::core::status::{Ledger, PaymentStatus};
 use crate::error::{Error, Result};
-use crate::providers::{Answer, Ask, Charge};
+use crate::providers::{Answer, Ask, Charge, Found, Provider, Request};
 use crate::store::journal::Event;
 use crate::store::moves::{Move, Moved, RowState};
 use crate::store::steps::{Claim, StepRecord, StepState};
@@ -31,17 +32,22 @@ impl Executor<'_> {
         let there = self.store.step(&step.step_key).await?;
         let mut wanted = self.wanted(at, Some(version.clone()), true);
         if there.is_none_or(|r| !r.sent) {
-            if let Some(end) = may_send().await? {
-                return stopped(end);
-            }
             // What was given back before: whoever is told first of the end of it, it is counted once.
-            let payment = self.payment(&wanted).await?;
-            let as_seen = payment.filter(|p| p.version == version);
-            if as_seen.is_none() && self.store.step(&step.step_key).await?.is_none_or(|r| !r.sent) {
-                let why = format!("payment {} moved while its intent was read", step.id);
-                return stopped(IntentEnd::Conflict(vec![why]));
-            }
-            wanted.refunded_before_minor = step.amount_minor.and(as_seen.map(|p| p.refunded_minor));
+            wanted.refunded_before_minor = match self.left_with_first_leg(&wanted).await? {
+                Some(before) => before,
+                None => {
+                    if let Some(end) = may_send().await? {
+                        return stopped(end);
+                    }
+                    let payment = self.payment(&wanted).await?;
+                    let as_seen = payment.filter(|p| p.version == version);
+                    if as_seen.is_none() && self.store.step(&step.step_key).await?.is_none_or(|r| !r.sent) {
+                        let why = format!("payment {} moved while its intent was read", step.id);
+                        return stopped(IntentEnd::Conflict(vec![why]));
+                    }
+                    step.amount_minor.and(as_seen.map(|p| p.refunded_minor))
+                }
+            };
         }
         // Committed as sent before anything leaves: after a crash nobody can say that it did not.
         let record = match self.claim(at, wanted).await? {
@@ -49,7 +55,7 @@ impl Executor<'_> {
                 if watch(Moment::Claimed(step)).is_break() {
                     return stopped(IntentEnd::BrokenOff);
                 }
-                return self.send(record, watch).await;
+                return self.send(record, false, watch).await;
             }
             Claim::Sent(record) => record,
             Claim::Done(record) => return Ok(Ran::Through(vec![record])),
@@ -57,14 +63,26 @@ impl Executor<'_> {
         };
         must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?;
         let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
-        match self.provider.ask(&request.key, &request.charge, (self.clock)()).await? {
-            Some(answer) => self.conclude(record, answer, watch).await,
+        match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
+            Found::Request(answer) => self.conclude(record, answer, watch).await,
+            Found::NoAnswer(why) => {
+                let what = format!("{}: {why}", describe(&record.step));
+                self.put_down(record, &why).await?;
+                stopped(IntentEnd::Unknown(what))
+            }
             // The provider knows no such request: the same one goes out again, under the same key.
-            None => match self.moot(&record, &request, StepState::Withdrawn).await? {
+            Found::Nothing { listed } => match self.moot(&record, &request, StepState::Withdrawn).await? {
                 Some((why, _)) => stopped(IntentEnd::Conflict(vec![format!("payment {}: {why}", step.id)])),
                 None => match may_send().await? {
                     Some(end) => stopped(end),
-                    None => self.send(record, watch).await,
+                    None => match self.forgotten(&record, &request, listed)? {
+                        Some(why) => {
+                            let what = format!("{}: {why}", describe(&record.step));
+                            self.put_down(record, &why).await?;
+                            stopped(IntentEnd::Unknown(what))
+                        }
+                        None => self.send(record, true, watch).await,
+                    },
                 },
             },
         }
@@ -82,15 +100,76 @@ impl Executor<'_> {
         }))
     }
 
-    pub(super) async fn send(&self, record: StepRecord, watch: &mut Watch<'_>) -> Result<Ran> {
-        let Some(Request { key, charge, ask }) = self.request(&record).await? else {
+    /// The provider of a charge.
+    pub(super) fn provider(&self, charge: &Charge) -> Result<&dyn Provider> {
+        self.providers.of(&charge.provider)
+    }
+
+    /// What was given back before a request that was written with its first leg, and so has left already;
+    /// `None` where it has not. A refund is always of all that is left.
+    pub(super) async fn left_with_first_leg(&self, second: &StepRecord) -> Result<Option<Option<i64>>> {
+        let Some(request) = self.request(second).await? else { return Ok(None) };
+        let provider = self.provider(&request.charge)?;
+        if !provider.leaves_with_first_leg() {
+            return Ok(None);
+        }
+        Ok(match provider.ask(&request, (self.clock)()).await? {
+            Found::Request(_) => Some(second.step.amount_minor.map(|a| request.charge.amount_minor - a)),
+            Found::Nothing { .. } | Found::NoAnswer(_) => None,
+        })
+    }
+
+    /// Why a request that the provider does not know must not go out again, though under its own key:
+    /// the provider may have forgotten the key. `None` where it may.
+    pub(super) fn forgotten(
+        &self,
+        record: &StepRecord,
+        request: &Request,
+        listed: bool,
+    ) -> Result<Option<String>> {
+        let Some(lifetime) = self.provider(&request.charge)?.key_lifetime().filter(|_| !listed) else {
+            return Ok(None);
+        };
+        let age = record.sent_at.map(|sent| (self.clock)().since(sent));
+        if age.is_some_and(|age| age < lifetime) {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "the provider does not know its key {}, and may have forgotten it: it keeps keys for {lifetime}. Look the \
+             charge up there, then: onefold settle {} --as done|refused --reference R --because TEXT",
+            request.key, record.step_key
+        )))
+    }
+
+    /// Why a request must not go out at this moment, whatever was planned; `None` where it may.
+    pub(super) async fn forbidden(&self, payment: &Payment, ask: Ask) -> Result<Option<String>> {
+        let rows = self.store.rows_of_charge(payment).await?;
+        Ok(forbids(payment, &rows, ask.refund_minor()))
+    }
+
+    /// Sends a claimed request; `again`, where it may have left before.
+    pub(super) async fn send(&self, record: StepRecord, again: bool, watch: &mut Watch<'_>) -> Result<Ran> {
+        let Some(request) = self.request(&record).await? else {
             return self.without_row(record).await;
         };
+        let provider = self.provider(&request.charge)?;
+        if let Some(payment) = self.payment(&record).await?
+            && let Some(why) = self.forbidden(&payment, request.ask).await?
+        {
+            let why = format!("{} is not sent: {why}", describe(&record.step));
+            if again {
+                self.put_down(record, &why).await?;
+                return Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(why)));
+            }
+            let unsent = StepRecord { sent: false, sent_at: None, ..record };
+            self.keep_open(unsent, StepState::Pending, &why, Event::Conflict).await?;
+            return Ok(Ran::Stopped(Vec::new(), IntentEnd::Conflict(vec![why])));
+        }
         let now = (self.clock)();
-        let sent =
-            StepRecord { updated_at: now, note: Some(format!("{ask} under key {key}")), ..record.clone() };
+        let note = Some(format!("{} under key {}", request.ask, request.key));
+        let sent = StepRecord { updated_at: now, note, ..record.clone() };
         self.store.append(&entry(&self.worker.actor, &sent, Event::Sent)).await?;
-        let answer = self.provider.send(&key, &charge, ask, now).await?;
+        let answer = provider.send(&request, now).await?;
         self.conclude(record, answer, watch).await
     }
 
@@ -107,16 +186,7 @@ impl Executor<'_> {
 
     /// What a step asks of the provider; `None` where its payment is gone.
     pub(super) async fn request(&self, record: &StepRecord) -> Result<Option<Request>> {
-        let step = &record.step;
-        let Some(payment) = self.payment(record).await? else { return Ok(None) };
-        let key = step.provider_key.clone().ok_or_else(|| {
-            Error::failure(format!("the step of payment {} has no key to ask the provider with", step.id))
-        })?;
-        let ask = match step.amount_minor.zip(step.currency) {
-            Some((amount_minor, currency)) => Ask::Refund { amount_minor, currency },
-            None => Ask::Void,
-        };
-        Ok(Some(Request { key, charge: charge(&payment), ask }))
+        self.payment(record).await?.map(|payment| request(&payment, record)).transpose()
     }
 
     /// Records what the provider answered about a claimed step, and moves its row accordingly.
@@ -132,7 +202,7 @@ impl Executor<'_> {
         let what = describe(&record.step);
         let record = StepRecord { updated_at: (self.clock)(), ..record };
         match answer {
-            Answer::Done => self.money_moved(record, watch).await,
+            Answer::Done(reference) => self.money_moved(named(record, reference), watch).await,
             Answer::Refused(why) => {
                 if let Some(request) = self.request(&record).await?.filter(|r| r.ask == Ask::Void)
                     && let Some((then, settled)) = self.moot(&record, &request, StepState::Failed).await?
@@ -153,9 +223,9 @@ impl Executor<'_> {
                     Some(_) => Ok(Ran::Stopped(Vec::new(), IntentEnd::Refused(format!("{what} was {note}")))),
                 }
             }
-            Answer::Accepted => {
+            Answer::Accepted(reference) => {
                 self.keep_open(
-                    record,
+                    named(record, reference),
                     StepState::Accepted,
                     "taken by the provider, not finished",
                     Event::Accepted,
@@ -168,11 +238,17 @@ impl Executor<'_> {
                 Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(format!("{what}: {why}"))))
             }
             Answer::NotSent(why) => {
-                let unsent = StepRecord { sent: false, ..record };
+                let unsent = StepRecord { sent: false, sent_at: None, ..record };
                 self.keep_open(unsent, StepState::Pending, &why, Event::Unknown).await?;
                 Ok(Ran::Stopped(Vec::new(), IntentEnd::NotSent(format!("{what}: {why}"))))
             }
         }
+    }
+
+    /// Puts a claimed request down again, of which nothing new was learned.
+    pub(super) async fn put_down(&self, record: StepRecord, why: &str) -> Result<()> {
+        let state = if record.state == StepState::Processing { StepState::Unknown } else { record.state };
+        self.keep_open(StepRecord { updated_at: (self.clock)(), ..record }, state, why, Event::Asked).await
     }
 
     async fn keep_open(&self, record: StepRecord, state: StepState, note: &str, event: Event) -> Result<()> {
@@ -312,11 +388,28 @@ fn still_to_count(record: &StepRecord, amount: i64, row: &RowState) -> Result<i6
     })
 }
 
-/// What a step asks of the provider: under which key, about which charge, and what.
-pub(super) struct Request {
-    pub key: String,
-    pub charge: Charge,
-    pub ask: Ask,
+/// What a step asks of the provider, about a payment.
+pub(super) fn request(payment: &Payment, record: &StepRecord) -> Result<Request> {
+    let step = &record.step;
+    let key = step.provider_key.clone().ok_or_else(|| {
+        Error::failure(format!("the step of payment {} has no key to ask the provider with", step.id))
+    })?;
+    let ask = match step.amount_minor.zip(step.currency) {
+        Some((amount_minor, currency)) => Ask::Refund { amount_minor, currency },
+        None => Ask::Void,
+    };
+    Ok(Request {
+        key,
+        charge: charge(payment),
+        ask,
+        reason: format!("one purchase was charged more than once ({})", record.plan_id),
+        reference: record.provider_ref.clone(),
+    })
+}
+
+/// The record with the provider's own name of its request, where one was told.
+fn named(record: StepRecord, reference: Option<String>) -> StepRecord {
+    StepRecord { provider_ref: reference.or(record.provider_ref), ..record }
 }
 
 /// That the payment of a request is not there any more.
@@ -353,6 +446,7 @@ pub(super) fn charge(payment: &Payment) -> Charge {
         amount_minor: payment.amount_minor,
         refunded_minor: payment.refunded_minor,
         currency: payment.currency,
+        shard: payment.shard,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::store::Connection;
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved, RowState};
+use crate::store::outbox::OutboxRequest;
 use crate::store::steps::{Claim, StepRecord, StepState};
 
 /// A step with where it stands in its plan.
@@ -56,16 +57,20 @@ impl Executor<'_> {
             refunded_before_minor: None,
             refunded_after_minor: None,
             note: None,
+            sent_at: sent.then_some(now),
+            provider_ref: None,
             updated_at: now,
         }
     }
 
     /// Moves rows one after the other: those beside the journal together with it in one transaction,
-    /// others each by claim, move and record.
+    /// others each by claim, move and record. `leaving` is the request that is written with the one row
+    /// that then moves, in its transaction.
     pub(super) async fn run_moves(
         &self,
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
+        leaving: Option<&OutboxRequest>,
         watch: &mut Watch<'_>,
     ) -> Result<Ran> {
         let beside = |(at, shard): &(Place<'_>, Shard)| {
@@ -76,8 +81,10 @@ impl Executor<'_> {
         for run in places.chunk_by(|a, b| beside(a) && beside(b)) {
             let seen: Vec<_> = before.iter().chain(&records).cloned().collect();
             let ran = match run {
-                [(at, shard)] if !beside(&run[0]) => self.run_apart(*at, *shard, &seen, watch).await?,
-                _ => self.run_together(run, &seen, watch).await?,
+                [(at, shard)] if !beside(&run[0]) => {
+                    self.run_apart(*at, *shard, &seen, leaving, watch).await?
+                }
+                _ => self.run_together(run, &seen, leaving, watch).await?,
             };
             match ran {
                 Ran::Through(new) => records.extend(new),
@@ -95,7 +102,7 @@ impl Executor<'_> {
         let told = |row: &RowState| Entry { version: Some(row.version.clone()), ..entry.clone() };
         let by_command = self.commands.moves.contains_key(&asked.ledger);
         if by_command || !self.store.is_beside_journal(asked.ledger, shard) {
-            let moved = self.move_alone(shard, asked).await?;
+            let moved = self.move_alone(shard, asked, None).await?;
             if let Moved::Now(row) = &moved {
                 self.store.append(&told(row)).await?;
             }
@@ -115,7 +122,12 @@ impl Executor<'_> {
 
     /// Moves one row by itself: by the site's command, or in a transaction of its own. In a database
     /// apart from the journal the move of a step is marked beside it.
-    async fn move_alone(&self, shard: Shard, asked: &Move<'_>) -> Result<Moved> {
+    async fn move_alone(
+        &self,
+        shard: Shard,
+        asked: &Move<'_>,
+        leaving: Option<&OutboxRequest>,
+    ) -> Result<Moved> {
         if let Some(command) = self.commands.moves.get(&asked.ledger) {
             return command::move_row(command, shard, asked).await;
         }
@@ -127,6 +139,9 @@ impl Executor<'_> {
                 let moved = self.store.move_row(tx, shard, asked).await?;
                 if let (Moved::Now(row), true) = (&moved, is_marked) {
                     self.store.mark(tx, ledger, shard, asked.step_key, &row.version, asked.now).await?;
+                }
+                if let (Moved::Now(_), Some(leaving)) = (&moved, leaving) {
+                    self.store.outbox_add_on(tx, shard, leaving, asked.now).await?;
                 }
                 Ok(moved)
             })
@@ -140,6 +155,7 @@ impl Executor<'_> {
         at: Place<'_>,
         shard: Shard,
         before: &[StepRecord],
+        leaving: Option<&OutboxRequest>,
         watch: &mut Watch<'_>,
     ) -> Result<Ran> {
         let stopped = |end| Ok(Ran::Stopped(Vec::new(), end));
@@ -153,7 +169,7 @@ impl Executor<'_> {
             return stopped(IntentEnd::BrokenOff);
         }
         let ledger = at.step().ledger;
-        let moved = self.move_alone(shard, &self.plain_move(at, &version)).await?;
+        let moved = self.move_alone(shard, &self.plain_move(at, &version), leaving).await?;
         if watch(Moment::Moved(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
@@ -179,10 +195,14 @@ impl Executor<'_> {
         &self,
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
+        leaving: Option<&OutboxRequest>,
         watch: &mut Watch<'_>,
     ) -> Result<Ran> {
-        let (mut records, mut stop) =
-            self.store.journal().transaction(async |tx| self.move_together(tx, places, before).await).await?;
+        let (mut records, mut stop) = self
+            .store
+            .journal()
+            .transaction(async |tx| self.move_together(tx, places, before, leaving).await)
+            .await?;
         for record in &records {
             stop = stop.or(self.tell(record, watch));
         }
@@ -199,6 +219,7 @@ impl Executor<'_> {
         tx: &mut Connection,
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
+        leaving: Option<&OutboxRequest>,
     ) -> Result<(Vec<StepRecord>, Option<IntentEnd>)> {
         let mut records: Vec<StepRecord> = Vec::new();
         if let Some((at, _)) = places.first() {
@@ -218,6 +239,9 @@ impl Executor<'_> {
                 other => return Ok((records, Some(refused_claim(other)))),
             };
             let moved = self.store.move_row(tx, *shard, &self.plain_move(*at, &version)).await?;
+            if let (Moved::Now(_), Some(leaving)) = (&moved, leaving) {
+                self.store.outbox_add_on(tx, *shard, leaving, record.updated_at).await?;
+            }
             let (record, event) = after_move(record, moved);
             self.record_on(tx, &record, event).await?;
             let conflict = record.state == StepState::Conflict;

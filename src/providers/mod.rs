@@ -1,15 +1,20 @@
 //! Who moves money. A provider is asked under a key of ours that belongs to the effect; asking
 //! again under the same key never moves it twice.
 
+pub mod outbox;
 pub mod sandbox;
+pub mod settings;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use async_trait::async_trait;
+
 use crate::core::ids::*;
+use crate::core::ledger::Shard;
 use crate::core::money::Currency;
-use crate::core::time::Timestamp;
-use crate::error::Result;
-use crate::store::Store;
+use crate::core::time::{Span, Timestamp};
+use crate::error::{Error, Result};
 
 /// What is asked of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +23,16 @@ pub enum Ask {
     Refund { amount_minor: i64, currency: Currency },
     /// Let go of an authorization.
     Void,
+}
+
+impl Ask {
+    /// What goes back, in the minor unit; none for a void.
+    pub const fn refund_minor(self) -> Option<i64> {
+        match self {
+            Self::Refund { amount_minor, .. } => Some(amount_minor),
+            Self::Void => None,
+        }
+    }
 }
 
 impl fmt::Display for Ask {
@@ -36,25 +51,55 @@ pub struct Charge {
     pub payment_id: PaymentId,
     pub provider: String,
     pub provider_txn_id: Option<String>,
+    /// In the currency's minor unit, as is what of it was given back before.
     pub amount_minor: i64,
     pub refunded_minor: i64,
     pub currency: Currency,
+    /// Where the payment's row lies.
+    pub shard: Shard,
+}
+
+/// One request: the same key is always about the same effect, with the same amount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// At most 64 characters.
+    pub key: String,
+    pub charge: Charge,
+    pub ask: Ask,
+    /// For the provider's own books: why.
+    pub reason: String,
+    /// The provider's own name of the request, where it has told one.
+    pub reference: Option<String>,
 }
 
 /// What a provider answers about a request.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The money has moved.
-    Done,
+    /// The money has moved. With the provider's own name of the request, where it tells one.
+    Done(Option<String>),
     /// It has taken the request, and will finish it.
-    Accepted,
+    Accepted(Option<String>),
     /// It refuses for good, and says why. Nothing moved.
     Refused(String),
     /// The request never left us: nothing moved, and it may be sent.
     NotSent(String),
     /// The request may have left, and no answer arrived: the money may have moved.
     Unknown(String),
+}
+
+/// What a provider says when it is asked what became of a request.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    Request(Answer),
+    /// It knows no request of this key. `listed`: it has looked through every refund on the charge, so
+    /// that this holds however old the request is; else it may have forgotten the key.
+    Nothing {
+        listed: bool,
+    },
+    /// It does not say: it cannot be asked, or did not answer. What was known before stays so.
+    NoAnswer(String),
 }
 
 /// What a provider says of a charge.
@@ -73,23 +118,32 @@ pub enum ChargeState {
     },
     Failed,
     Voided,
-    /// It was never told of such a charge, or cannot say.
+    /// The buyer disputes it.
+    Disputed,
+    /// The buyer's bank took it back.
+    ChargedBack,
+    /// It was never told of such a charge.
     NotKnown,
+    /// It does not say, or not yet; why.
+    NoAnswer(String),
 }
 
-/// The providers that there are.
-#[derive(Clone, Copy, Debug)]
-pub enum Provider<'a> {
-    /// Moves no real money: a table that behaves as a provider.
-    Sandbox(&'a Store),
-}
-
-impl Provider<'_> {
+/// One way to move money.
+#[async_trait(?Send)]
+pub trait Provider {
     /// What to call it in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sandbox(_) => "sandbox (no real money moves)",
-        }
+    fn name(&self) -> String;
+
+    /// For how long it recognises the key of a request that it has had; `None`: for ever. After that,
+    /// a request that it does not know is not sent again unless it lists the charge's refunds.
+    fn key_lifetime(&self) -> Option<Span> {
+        None
+    }
+
+    /// Whether its requests are rows that are written with the payment's first leg, in one
+    /// transaction: they have left as soon as that leg is done.
+    fn leaves_with_first_leg(&self) -> bool {
+        false
     }
 
     /// Sends a request. Its key is the effect's own, so sending it twice is the same as once.
@@ -97,23 +151,56 @@ impl Provider<'_> {
     /// # Errors
     /// Only where our side failed before anything could have left; what is not known is an
     /// [`Answer::Unknown`].
-    pub async fn send(self, key: &str, charge: &Charge, ask: Ask, now: Timestamp) -> Result<Answer> {
-        match self {
-            Self::Sandbox(store) => sandbox::send(store, key, charge, ask, now).await,
-        }
-    }
+    async fn send(&self, request: &Request, now: Timestamp) -> Result<Answer>;
 
-    /// Asks what became of a request; `None` when the provider knows no request of that key.
-    pub async fn ask(self, key: &str, charge: &Charge, now: Timestamp) -> Result<Option<Answer>> {
-        match self {
-            Self::Sandbox(store) => sandbox::ask(store, key, charge, now).await,
-        }
-    }
+    /// Asks what became of a request.
+    async fn ask(&self, request: &Request, now: Timestamp) -> Result<Found>;
 
     /// Asks what became of a charge.
-    pub async fn charge_state(self, charge: &Charge) -> Result<ChargeState> {
-        match self {
-            Self::Sandbox(store) => sandbox::charge_state(store, charge).await,
+    async fn charge_state(&self, charge: &Charge, now: Timestamp) -> Result<ChargeState>;
+}
+
+/// The provider that stands for all that are not named.
+pub const ANY: &str = "*";
+
+/// The providers that are configured, by what payments call them.
+#[derive(Default)]
+pub struct Providers<'s>(BTreeMap<String, Box<dyn Provider + 's>>);
+
+impl<'s> Providers<'s> {
+    #[must_use]
+    pub fn with(mut self, name: &str, provider: impl Provider + 's) -> Self {
+        self.0.insert(name.to_owned(), Box::new(provider));
+        self
+    }
+
+    pub(crate) fn add(&mut self, name: &str, provider: Box<dyn Provider + 's>) {
+        self.0.insert(name.to_owned(), provider);
+    }
+
+    /// The provider of a payment, by its `provider`.
+    ///
+    /// # Errors
+    /// Refused, where none is configured for it.
+    pub fn of(&self, name: &str) -> Result<&(dyn Provider + 's)> {
+        self.0.get(name).or_else(|| self.0.get(ANY)).map(Box::as_ref).ok_or_else(|| {
+            Error::refused(format!("no provider is configured for payments of {name:?}"))
+                .hint(format!("name one in onefold.toml: [providers.{name}], or [providers.\"*\"] for all"))
+        })
+    }
+
+    /// All of them in words.
+    pub fn names(&self) -> String {
+        match self.0.iter().collect::<Vec<_>>().as_slice() {
+            [] => "none".to_owned(),
+            [(_, only)] => only.name(),
+            all => all.iter().map(|(n, p)| format!("{n}: {}", p.name())).collect::<Vec<_>>().join(", "),
         }
+    }
+}
+
+impl fmt::Debug for Providers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names())
     }
 }

@@ -7,6 +7,7 @@ pub mod freezes;
 pub mod import;
 pub mod journal;
 pub mod moves;
+pub mod outbox;
 pub mod passwords;
 pub mod plans;
 pub mod probe;
@@ -51,6 +52,11 @@ impl Places {
     /// Everything in one database.
     pub fn one(url: &str) -> Self {
         Self { journal: url.to_owned(), ledgers: std::array::from_fn(|_| vec![url.to_owned()]) }
+    }
+
+    /// Whether all of it is in SQLite files.
+    pub fn is_embedded(&self) -> bool {
+        self.ledgers.iter().flatten().chain([&self.journal]).all(|url| url.starts_with("sqlite:"))
     }
 
     /// The same places with other URLs.

@@ -56,6 +56,19 @@ impl Store {
         Ok(rows.into_iter().find(|row| row.tenant_id() == tenant_id && row.row_id() == *id))
     }
 
+    /// Every row of the charge that a payment is about, itself included (contract, section 3).
+    pub async fn rows_of_charge(&self, payment: &Payment) -> Result<Vec<Payment>> {
+        let Some(transaction) = &payment.provider_txn_id else { return Ok(vec![payment.clone()]) };
+        let values = Values::new()
+            .bind("tenant_id", payment.tenant_id.as_str())
+            .bind("transactions", vec![transaction.clone()]);
+        let rows: Vec<Payment> = self.select("reads/by_charges", &values).await?;
+        Ok(rows
+            .into_iter()
+            .filter(|p| p.provider == payment.provider && p.provider_txn_id.as_ref() == Some(transaction))
+            .collect())
+    }
+
     /// Rows of one ledger, from each of its shards.
     ///
     /// # Errors

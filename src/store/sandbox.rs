@@ -21,6 +21,8 @@ status_type!(
         Refunded = "REFUNDED",
         /// Captured; a refund was asked for and refused.
         RefundRefused = "REFUND_REFUSED",
+        Disputed = "DISPUTED",
+        ChargedBack = "CHARGED_BACK",
     }
 );
 
@@ -71,7 +73,7 @@ pub struct SandboxRequest {
     pub amount_minor: i64,
     pub currency: Currency,
     pub status: RequestStatus,
-    /// How often its status was asked for.
+    /// How often it has arrived or its status was asked for, before this time.
     pub asked: i64,
 }
 
@@ -104,7 +106,7 @@ impl Store {
 
     /// Sends the sandbox a request under its idempotency key, all in one transaction of its own.
     /// `opened` is the charge as the request describes it, for one that the sandbox was never told
-    /// of; `answer` decides about a new request, changing the charge.
+    /// of; `answer` decides about a request that arrives for the first time, changing the charge.
     pub async fn sandbox_request(
         &self,
         opened: SandboxCharge,
@@ -116,20 +118,16 @@ impl Store {
             .transaction(async |tx| {
                 let mut charge = self.lock_charge(tx, &opened).await?.unwrap_or_else(|| opened.clone());
                 let before = self.sandbox_request_on(tx, &request.idempotency_key).await?;
-                let request = match before {
-                    Some(before) if before.status != RequestStatus::Lost => before,
-                    before => {
-                        let is_new = before.is_none();
-                        let mut request = before.unwrap_or_else(|| request.clone());
-                        request.status = if is_new && charge.behaviour == Behaviour::LoseRequest {
-                            RequestStatus::Lost
-                        } else {
-                            answer(&mut charge, &request)
-                        };
-                        self.write_request(tx, &charge, &request, is_new, now).await?;
-                        request
-                    }
+                let is_new = before.is_none();
+                let mut request = match before {
+                    Some(before) => SandboxRequest { asked: before.asked + 1, ..before },
+                    None => request.clone(),
                 };
+                // One that was lost on its way arrives now for the first time.
+                if request.status == RequestStatus::Lost {
+                    request.status = answer(&mut charge, &request);
+                }
+                self.write_request(tx, &charge, &request, is_new, now).await?;
                 self.write_charge(tx, &charge).await?;
                 Ok((charge, request))
             })

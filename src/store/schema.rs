@@ -73,6 +73,7 @@ impl Store {
                 ("schema/ledgers", holds_ours),
                 ("schema/enforce", holds_ledger),
                 ("schema/marks", holds_ledger && !holds_journal),
+                ("schema/outbox", lives_here(Ledger::Payments)),
                 ("schema/onefold", holds_journal),
                 ("schema/sandbox", holds_journal),
             ];

@@ -67,6 +67,10 @@ pub struct StepRecord {
     pub refunded_before_minor: Option<i64>,
     pub refunded_after_minor: Option<i64>,
     pub note: Option<String>,
+    /// When the request left for the first time, or may have.
+    pub sent_at: Option<Timestamp>,
+    /// The provider's own name of the request.
+    pub provider_ref: Option<String>,
     pub updated_at: Timestamp,
 }
 
@@ -169,6 +173,7 @@ impl Store {
             .bind("refunded_before_minor", record.refunded_before_minor)
             .bind("refunded_after_minor", record.refunded_after_minor)
             .bind("note", record.note.as_deref())
+            .bind("provider_ref", record.provider_ref.as_deref())
             .bind("updated_at_us", record.updated_at.micros());
         match journal.execute(on, &journal.statement(&self.queries, "steps/finish", &values)?).await? {
             1 => Ok(()),
@@ -329,6 +334,8 @@ fn bound(record: &StepRecord) -> Values {
         .bind("refunded_before_minor", record.refunded_before_minor)
         .bind("refunded_after_minor", record.refunded_after_minor)
         .bind("note", record.note.as_deref())
+        .bind("sent_at_us", record.sent_at.map(Timestamp::micros))
+        .bind("provider_ref", record.provider_ref.as_deref())
         .bind("updated_at_us", record.updated_at.micros())
 }
 
@@ -362,6 +369,8 @@ pub(super) fn decode(row: &AnyRow) -> Result<StepRecord> {
         refunded_before_minor: r.int_or_null("refunded_before_minor")?,
         refunded_after_minor: r.int_or_null("refunded_after_minor")?,
         note: r.text("note")?,
+        sent_at: r.time_or_null("sent_at_us")?,
+        provider_ref: r.text("provider_ref")?,
         updated_at: r.time("updated_at_us")?,
     })
 }

@@ -60,7 +60,7 @@ fn databases_that_do_not_answer_are_named_and_the_others_are_looked_at() {
     let ours = site.url.clone();
     let gone = site.path("gone.db");
     site.toml = format!(
-        "provider = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}] }}\ninventory = {{ urls = [{ours:?}] }}\n\
+        "providers.\"*\".kind = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}] }}\ninventory = {{ urls = [{ours:?}] }}\n\
          payments = {{ urls = [\"postgres://ops:hunter2@127.0.0.1:1/pay\"] }}\nmessages = {{ urls = [\"sqlite:{gone}\"] }}\n"
     );
     let found = site.check(&[]);
@@ -92,7 +92,7 @@ fn a_shard_that_is_named_twice_is_refused() {
     let mut site = Site::foreign(Engine::Sqlite);
     let ours = site.url.clone();
     site.toml = format!(
-        "provider = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}, {ours:?}] }}\n\
+        "providers.\"*\".kind = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}, {ours:?}] }}\n\
          payments = {{ urls = [{ours:?}] }}\ninventory = {{ urls = [{ours:?}] }}\nmessages = {{ urls = [{ours:?}] }}\n"
     );
     site.check(&[]).only(
@@ -110,8 +110,10 @@ fn a_journal_without_our_tables_is_named() {
     super::site::sql(&format!("sqlite:{bare}?mode=rwc"), "CREATE TABLE x (y TEXT)");
     let ledgers =
         ["orders", "payments", "inventory", "messages"].map(|l| format!("{l} = {{ urls = [{ours:?}] }}"));
-    site.toml =
-        format!("provider = \"sandbox\"\njournal = \"sqlite:{bare}\"\n[ledgers]\n{}\n", ledgers.join("\n"));
+    site.toml = format!(
+        "providers.\"*\".kind = \"sandbox\"\njournal = \"sqlite:{bare}\"\n[ledgers]\n{}\n",
+        ledgers.join("\n")
+    );
     site.check(&[]).only("refused", &format!("sqlite:{bare}"), "has no onefold tables", "onefold init");
 }
 
@@ -203,7 +205,7 @@ fn a_command_is_unproven_and_must_be_there() {
     );
     site.toml = site.toml.replace("[\"cat\"]", "[\"no-such-program\", \"--quarantine\"]");
     site.check(&[]).only("refused", "onefold.toml", "[exec] message runs no-such-program", "whole path");
-    site.toml = "provider = \"sandbox\"\nafter_apply = [\"no-such-program\"]\n[exec]\nmessage = [\"cat\"]\n[accept]\n\"moves/message\" = \"tried\"\n".to_owned();
+    site.toml = "providers.\"*\".kind = \"sandbox\"\nafter_apply = [\"no-such-program\"]\n[exec]\nmessage = [\"cat\"]\n[accept]\n\"moves/message\" = \"tried\"\n".to_owned();
     site.check(&[]).only("refused", "onefold.toml", "after_apply runs no-such-program", "whole path");
 }
 
@@ -211,7 +213,7 @@ fn a_command_is_unproven_and_must_be_there() {
 fn a_foreign_schema_without_provider_is_worth_a_look() {
     let mut site = Site::foreign(Engine::Sqlite);
     site.toml.clear();
-    site.check(&[]).is_proven().says("warning", "onefold.toml", "names no provider", "provider = ");
+    site.check(&[]).is_proven().says("warning", "onefold.toml", "names no provider", "[providers");
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn an_id_in_two_shards_is_named() {
     let (mut site, other) = (Site::foreign(Engine::Sqlite), Site::embedded(Engine::Sqlite));
     let (ours, theirs) = (site.url.clone(), other.url.clone());
     site.toml = format!(
-        "provider = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}, {theirs:?}] }}\n\
+        "providers.\"*\".kind = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}, {theirs:?}] }}\n\
          payments = {{ urls = [{ours:?}] }}\ninventory = {{ urls = [{ours:?}] }}\nmessages = {{ urls = [{ours:?}] }}\n"
     );
     init(&site);

@@ -79,7 +79,7 @@ impl Site {
     pub fn foreign(engine: Engine) -> Self {
         let mut site = Self::embedded(engine);
         assert!(site.onefold(&["queries", "export", "ops"]).status.success());
-        site.toml = "provider = \"sandbox\"\n".to_owned();
+        site.toml = "providers.\"*\".kind = \"sandbox\"\n".to_owned();
         site
     }
 

@@ -140,6 +140,9 @@ impl Site {
     pub fn command(&self, line: &[&str]) -> Command {
         let mut command = program();
         command.current_dir(self.folder()).env("ONEFOLD_DATABASE_URL", &self.url).args(line);
+        if self.kind() != Kind::Sqlite {
+            command.env("ONEFOLD_CONFIG", sandbox());
+        }
         command
     }
 
@@ -187,6 +190,16 @@ impl Site {
         rows.sort();
         rows
     }
+}
+
+/// A configuration that names the sandbox, as it must be named on a server.
+pub fn sandbox() -> PathBuf {
+    static FILE: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("onefold.toml"), "[providers.\"*\"]\nkind = \"sandbox\"\n").unwrap();
+        dir
+    });
+    FILE.path().join("onefold.toml")
 }
 
 /// The program without any of the surroundings' settings.

@@ -8,6 +8,7 @@ use onefold::core::ledger::Ledgers;
 use serde_json::Value;
 
 use crate::common::databases::{Db, all_rows};
+use crate::common::site::sandbox;
 use crate::on_every_database;
 
 /// `onefold` on a database.
@@ -18,6 +19,7 @@ impl Program<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
         command.args(words).args(["--quiet", "--json"]).stdin(Stdio::null());
         command.env("ONEFOLD_DATABASE_URL", &self.0.url).env("ONEFOLD_OWNER", "op");
+        command.env("ONEFOLD_CONFIG", sandbox());
         command
     }
 

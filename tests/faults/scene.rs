@@ -17,7 +17,8 @@ use onefold::execute::apply::Applied;
 use onefold::execute::command::Commands;
 use onefold::execute::converge::Learned;
 use onefold::execute::{Executor, IntentEnd, Moment};
-use onefold::providers::Provider;
+use onefold::providers::sandbox::Sandbox;
+use onefold::providers::{ANY, Providers};
 use onefold::store::Store;
 use onefold::store::freezes::FreezeRequest;
 use onefold::store::plans::KeepChanges;
@@ -278,7 +279,8 @@ pub fn worker(actor: &str, token: i64) -> Worker {
 static NONE: std::sync::LazyLock<Commands> = std::sync::LazyLock::new(Commands::default);
 
 pub fn executor<'a>(store: &'a Store, worker: &'a Worker) -> Executor<'a> {
-    Executor { store, provider: Provider::Sandbox(store), worker, commands: &NONE, clock }
+    let providers = Box::leak(Box::new(Providers::default().with(ANY, Sandbox::well_behaved(store))));
+    Executor { store, providers, worker, commands: &NONE, clock }
 }
 
 /// A night's rows, the requests about them, and what was given back of each charge.

@@ -224,12 +224,12 @@ fn a_late_capture_is_written_in_the_wall_clock_of_the_shop() {
 }
 
 #[test]
-fn no_money_moves_on_a_sites_own_tables_unless_a_provider_is_named() {
-    let shop = shop().configured("provider = \"sandbox\"", "");
+fn nothing_is_moved_where_no_provider_is_configured_for_a_payment() {
+    let shop = shop().configured("[providers.\"*\"]", "[providers.another]");
     shop.freeze();
     let plan_id = shop.plan_id();
     let before = shop.column(PAYMENTS);
-    shop.apply(&plan_id).fails(7, &["no provider is configured", "provider = \"sandbox\""]);
+    shop.apply(&plan_id).fails(7, &["no provider is configured", "[providers."]);
     assert_eq!(shop.column(PAYMENTS), before);
     assert_eq!(shop.column(PURCHASES)[1], "P-1002 20");
 }

@@ -229,10 +229,10 @@ fn what_was_withheld_is_let_go_again_in_its_own_table() {
 }
 
 #[test]
-fn no_money_moves_on_a_sites_own_tables_unless_a_provider_is_named() {
-    let tickets = tickets().configured("provider = \"sandbox\"", "");
+fn nothing_is_moved_where_no_provider_is_configured_for_a_payment() {
+    let tickets = tickets().configured("[providers.\"*\"]", "[providers.another]");
     tickets.freeze();
-    tickets.apply(&tickets.plan_id()).fails(7, &["no provider is configured", "provider = \"sandbox\""]);
+    tickets.apply(&tickets.plan_id()).fails(7, &["no provider is configured", "[providers."]);
     assert_eq!(tickets.column(MARKS), [""; 0]);
     assert!(!tickets.inbox().exists());
 }

@@ -40,6 +40,8 @@ fn wanted(owner: &str, token: i64, seconds: i64) -> StepRecord {
         refunded_before_minor: None,
         refunded_after_minor: None,
         note: None,
+        sent_at: None,
+        provider_ref: None,
         updated_at: at(seconds),
     }
 }

@@ -1,0 +1,143 @@
+//! The company's own payment service does the rest: a request is a row beside the payment, and the
+//! answer comes in the same row. Written is accepted, never done.
+
+use async_trait::async_trait;
+
+use super::{Answer, Ask, Charge, ChargeState, Found, Provider, Request};
+use crate::core::hash::FieldHash;
+use crate::core::time::{Span, Timestamp};
+use crate::error::Result;
+use crate::store::Store;
+use crate::store::outbox::{OutboxAnswer, OutboxCharge, OutboxKind, OutboxRequest, OutboxState};
+
+/// How old an answer about a charge may be when it is read; what is older is asked anew.
+const FRESH: Span = Span::from_mins(60);
+
+pub struct Outbox<'s> {
+    store: &'s Store,
+}
+
+impl<'s> Outbox<'s> {
+    pub const fn new(store: &'s Store) -> Self {
+        Self { store }
+    }
+}
+
+/// The row of a request.
+pub fn row(request: &Request) -> OutboxRequest {
+    let kind = match request.ask {
+        Ask::Refund { .. } => OutboxKind::Refund,
+        Ask::Void => OutboxKind::Void,
+    };
+    let amount_minor = request.ask.refund_minor();
+    OutboxRequest { amount_minor, ..about(&request.charge, kind, &request.key, &request.reason) }
+}
+
+fn about(charge: &Charge, kind: OutboxKind, request_key: &str, reason: &str) -> OutboxRequest {
+    OutboxRequest {
+        request_key: request_key.to_owned(),
+        kind,
+        tenant_id: charge.tenant_id.clone(),
+        payment_id: charge.payment_id.clone(),
+        provider: charge.provider.clone(),
+        provider_txn_id: charge.provider_txn_id.clone(),
+        amount_minor: None,
+        currency: charge.currency,
+        reason: reason.to_owned(),
+    }
+}
+
+#[async_trait(?Send)]
+impl Provider for Outbox<'_> {
+    fn name(&self) -> String {
+        "outbox (your payment service)".to_owned()
+    }
+
+    fn leaves_with_first_leg(&self) -> bool {
+        true
+    }
+
+    async fn send(&self, request: &Request, now: Timestamp) -> Result<Answer> {
+        self.store.outbox_add(request.charge.shard, &row(request), now).await?;
+        let there = self.store.outbox_answer(request.charge.shard, &request.key).await?;
+        Ok(there.map_or(Answer::Accepted(None), |there| told(request, there)))
+    }
+
+    async fn ask(&self, request: &Request, _now: Timestamp) -> Result<Found> {
+        Ok(match self.store.outbox_answer(request.charge.shard, &request.key).await? {
+            Some(there) => Found::Request(told(request, there)),
+            // Nobody removes rows from it: what is not there was never written.
+            None => Found::Nothing { listed: true },
+        })
+    }
+
+    async fn charge_state(&self, charge: &Charge, now: Timestamp) -> Result<ChargeState> {
+        let asked = self.store.outbox_query(charge.shard, &charge.tenant_id, &charge.payment_id).await?;
+        match asked {
+            Some(answer) if matches!(answer.state, OutboxState::Requested | OutboxState::Taken) => {
+                Ok(ChargeState::NoAnswer("the payment service has not answered yet".to_owned()))
+            }
+            Some(answer)
+                if answer.state == OutboxState::Done
+                    && self.store.outbox_set_read(charge.shard, &answer.request_key).await?
+                    && answer.answered_at.is_some_and(|at| now.since(at) <= FRESH) =>
+            {
+                Ok(charge_told(charge, &answer))
+            }
+            _ => {
+                let key = FieldHash::new()
+                    .text("query")
+                    .text(charge.tenant_id.as_str())
+                    .text(charge.payment_id.as_str())
+                    .number(now.micros())
+                    .hex();
+                let query = about(charge, OutboxKind::Query, &key, "what became of this charge?");
+                self.store.outbox_add(charge.shard, &query, now).await?;
+                Ok(ChargeState::NoAnswer("the payment service is asked; run converge again".to_owned()))
+            }
+        }
+    }
+}
+
+fn told(request: &Request, there: OutboxAnswer) -> Answer {
+    let meant = request.ask.refund_minor();
+    if there.amount_minor != meant {
+        return Answer::Unknown(format!(
+            "the request in onefold_outbox is about {:?}, not {meant:?} minor units",
+            there.amount_minor
+        ));
+    }
+    match there.state {
+        OutboxState::Requested | OutboxState::Taken => Answer::Accepted(there.provider_ref),
+        OutboxState::Done => Answer::Done(there.provider_ref),
+        OutboxState::Refused => {
+            Answer::Refused(there.note.unwrap_or_else(|| "the payment service refused it".to_owned()))
+        }
+        OutboxState::Read => Answer::Unknown("the row in onefold_outbox is READ, not DONE".to_owned()),
+    }
+}
+
+fn charge_told(charge: &Charge, answer: &OutboxAnswer) -> ChargeState {
+    match answer.charge_status {
+        Some(OutboxCharge::Authorized) => ChargeState::Authorized,
+        Some(OutboxCharge::Failed) => ChargeState::Failed,
+        Some(OutboxCharge::Voided) => ChargeState::Voided,
+        Some(OutboxCharge::Disputed) => ChargeState::Disputed,
+        Some(OutboxCharge::ChargedBack) => ChargeState::ChargedBack,
+        Some(OutboxCharge::NotKnown) => ChargeState::NotKnown,
+        Some(OutboxCharge::Captured) => match (answer.charge_amount_minor, answer.charge_refunded_minor) {
+            (Some(amount_minor), Some(refunded_minor)) => ChargeState::Captured {
+                captured_at: answer.charge_captured_at,
+                amount_minor,
+                refunded_minor,
+                currency: charge.currency,
+                refund_refused: answer.refund_refused,
+            },
+            _ => ChargeState::NoAnswer(
+                "the payment service says CAPTURED, without charge_amount_minor and charge_refunded_minor"
+                    .to_owned(),
+            ),
+        },
+        None => ChargeState::NoAnswer("the payment service answered without charge_status".to_owned()),
+    }
+}
