@@ -15,8 +15,8 @@ The playbook:
   onefold freeze --show S-204 --reason 'retries double the orders'
   onefold reconcile --show S-204
   onefold plan --show S-204
-  onefold apply PLAN --yes
-  onefold converge PLAN     where the provider has not answered; then apply again
+  onefold apply PLAN --yes --max-refund-total CNY:3480.00
+  onefold converge --plan PLAN   where the provider has not answered; then apply again
   onefold verify PLAN
   onefold thaw FREEZE
 
@@ -89,6 +89,7 @@ enum Command {
     Converge(commands::converge::ConvergeArgs),
     Verify(commands::verify::VerifyArgs),
     History(commands::history::HistoryArgs),
+    Settle(commands::settle::SettleArgs),
     Requeue(commands::requeue::RequeueArgs),
     Thaw(commands::thaw::ThawArgs),
     Queries(commands::queries::QueriesArgs),
@@ -186,6 +187,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::Converge(args) => commands::converge::run(config, args).await,
         Command::Verify(args) => commands::verify::run(config, args).await,
         Command::History(args) => commands::history::run(config, args).await,
+        Command::Settle(args) => commands::settle::run(config, args).await,
         Command::Requeue(args) => commands::requeue::run(config, args).await,
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,

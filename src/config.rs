@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::core::limits::Limits;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::execute::command::Commands;
@@ -32,6 +33,8 @@ pub struct Config {
     /// By what payments call them in their `provider`, or `*`.
     pub providers: BTreeMap<String, Settings>,
     pub commands: Commands,
+    /// How much one run of apply may do, where no flag says.
+    pub limits: Limits,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
     pub quiet: bool,
@@ -68,7 +71,16 @@ struct File {
     #[serde(default)]
     exec: ExecTable,
     #[serde(default)]
+    limits: LimitTable,
+    #[serde(default)]
     accept: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitTable {
+    max_steps: Option<usize>,
+    max_refund_total: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -196,6 +208,10 @@ impl Config {
                 statuses.add(ledger, &status, values.into_texts())?;
             }
         }
+        let mut limits = Limits { max_steps: file.limits.max_steps, ..Limits::default() };
+        for text in &file.limits.max_refund_total {
+            limits.add_refunds(text).map_err(|e| e.context("[limits] max_refund_total"))?;
+        }
         let ExecTable { order, payment, hold, message } = file.exec;
         let moves = Ledger::ALL.into_iter().zip([order, payment, hold, message]);
         Ok(Self {
@@ -207,6 +223,7 @@ impl Config {
                 moves: moves.filter_map(|(ledger, command)| Some((ledger, command?))).collect(),
                 after_apply: file.after_apply,
             },
+            limits,
             accept: file.accept,
             quiet: flags.quiet,
             verbose: flags.verbose,
@@ -233,6 +250,7 @@ impl Config {
             statuses: Statuses::default(),
             providers: BTreeMap::new(),
             commands: Commands::default(),
+            limits: Limits::default(),
             accept: BTreeMap::new(),
             quiet: flags.quiet,
             verbose: flags.verbose,

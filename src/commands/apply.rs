@@ -1,27 +1,33 @@
 //! `onefold apply`: carry a plan's steps out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
+use super::brakes::{BrakeFlags, Brakes};
 use super::converge::open_steps;
-use super::decided::{refunds, refunds_in_words};
-use super::progress::Progress;
+use super::decided::refunds_in_words;
+use super::limits::LimitFlags;
+use super::telling::Telling;
 use super::{caveat, count, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::RowId;
-use crate::core::plan::{Outcome, Plan};
+use crate::core::plan::{Outcome, Plan, PlannedIntent, refunds};
 use crate::core::status::Ledger;
+use crate::core::verify::verify;
 use crate::error::{Error, Exit, Result};
 use crate::execute::apply::Applied;
+use crate::execute::pace::Pace;
 use crate::execute::{Executor, IntentEnd, Moment, command};
 use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
+use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{held_by, lapsed};
 use crate::store::plans::{PlanState, SavedPlan};
 use crate::store::steps::{StepRecord, StepState};
@@ -30,15 +36,48 @@ use crate::store::steps::{StepRecord, StepState};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold apply PL-5c1d2e3f40
-  onefold apply PL-5c1d2e3f40 --yes --json
+  onefold apply PL-5c1d2e3f40 --yes --json --max-refund-total CNY:3480.00
+  onefold apply PL-5c1d2e3f40 --yes --canary 10 --workers 8 --rate 20/s --stop-file stop
 
-Each step is one compare-and-set. Whatever breaks off, run it again: what is done is not done twice.")]
+Each step is one compare-and-set. Whatever breaks off, run it again: what is done is not done twice.
+Any number of processes may carry out one plan. A plan with more than 100 refunds, or with more than one
+for every ten live orders of its scope, needs --max-refund-total (or [limits] in onefold.toml). The first
+Ctrl-C lets the steps under way end, the second leaves at once; both are safe.")]
 pub struct ApplyArgs {
     /// The plan's id
     plan: String,
     /// Do not ask
     #[arg(long)]
     yes: bool,
+    /// How many intents to carry out at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WORKERS)))]
+    workers: u32,
+    /// At most so many steps, as 20/s or 100/m
+    #[arg(long, value_name = "STEPS/TIME", value_parser = rate)]
+    rate: Option<f64>,
+    /// Carry out so many intents first, verify them, and only then go on
+    #[arg(long, value_name = "N")]
+    canary: Option<usize>,
+    #[command(flatten)]
+    limits: LimitFlags,
+    #[command(flatten)]
+    brakes: BrakeFlags,
+}
+
+/// Steps a second.
+fn rate(text: &str) -> std::result::Result<f64, String> {
+    let read = || {
+        let (number, unit) = text.split_once('/')?;
+        let per = match unit {
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let rate = number.parse::<f64>().ok()? / per;
+        (rate.is_finite() && rate > 0.0).then_some(rate)
+    };
+    read().ok_or_else(|| "a rate is a number of steps and a time: 20/s, 100/m".to_owned())
 }
 
 pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
@@ -53,7 +92,10 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let freeze = freeze_for(config, &store, &saved).await?;
     let providers = config.providers(&store)?;
     must_cover(&store, plan, &freeze, &providers).await?;
-    let with_steps = plan.intents.iter().filter(|i| !i.steps.is_empty()).count();
+    let begun = store.steps_of_plan(&plan.plan_id).await?;
+    let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
+    args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;
+    let with_steps = plan.with_steps().len();
     let steps = plan.intents.iter().map(|i| i.steps.len()).sum::<usize>();
     if !args.yes && steps > 0 {
         ask(plan, with_steps, steps, &providers)?;
@@ -67,27 +109,40 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         commands: &config.commands,
         clock: now,
     };
-    let progress = Progress::new(config, "applying");
-    let (mut ended, mut at) = (0_usize, 0_usize);
+    let progress = Telling::new(config, plan, done.len());
+    let brakes = Brakes::new(args.brakes);
+    let gate = || brakes.gate();
+    let pace = Pace::new(args.workers as usize, args.rate, PATIENCE, &gate);
+    let (caveat, mode) = (caveat(&freeze), freeze.mode);
+    let all = plan.with_steps();
+    let (first, rest) = all.split_at(args.canary.unwrap_or(all.len()).min(all.len()));
     let mut watch = |moment: Moment<'_>| {
-        match moment {
-            Moment::Intent(_) => at += 1,
-            Moment::Ended(_) => ended += 1,
-            _ => {}
-        }
-        progress.at(format!("intent {at} of {with_steps}, {ended} of {steps} steps"));
+        progress.tell(moment);
         ControlFlow::Continue(())
     };
-    let (caveat, mode) = (caveat(&freeze), freeze.mode);
-    let applied = executor.apply(plan, freeze, &mut watch).await?;
-    progress.end();
+    let mut applied = executor.apply(plan, first, &freeze, &pace, &mut watch).await?;
+    let mut canary = None;
+    if !rest.is_empty() {
+        canary = why_not_on(&store, plan, first, &applied).await?;
+        applied = if canary.is_some() {
+            Applied { stopped: true, ..applied }
+        } else {
+            applied.and(executor.apply(plan, rest, &freeze, &pace, &mut watch).await?)
+        };
+    }
+    let ended = progress.end();
     if applied.is_whole() {
         let note = format!("{}, under a freeze that is {mode}", count(steps, "step"));
         store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
     }
     let open = open_requests(&store, plan, &applied.intents).await?;
     let report = with_open(report(plan, &applied, ended, steps, &providers), plan, &open);
-    let mut report = caveat.into_iter().fold(report, Report::line);
+    let stopped = brakes.why().filter(|_| applied.stopped);
+    let mut report = caveat.into_iter().chain(stopped).fold(report, Report::line);
+    if let Some((why, exit)) = canary {
+        let exit = report.exit.or(exit);
+        report = report.line(why).exit(exit);
+    }
     report.json["freeze_mode"] = json!(mode);
     if let Some(command) = &config.commands.after_apply
         && ended > 0
@@ -98,6 +153,35 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         }
     }
     Ok(report)
+}
+
+/// How long another process that is at the last intents is waited for: longer than its claims hold.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Why a plan is not gone on with after its canary; `None` where these intents came out as planned.
+async fn why_not_on(
+    store: &Store,
+    plan: &Plan,
+    canary: &[&PlannedIntent],
+    applied: &Applied,
+) -> Result<Option<(String, Exit)>> {
+    let through = applied.intents.iter().filter(|(_, end)| *end == IntentEnd::Done).count();
+    if through < canary.len() {
+        let why = format!("The canary of {} did not get through: the rest is not begun.", canary.len());
+        return Ok(Some((why, Exit::Undecided)));
+    }
+    let intents: Vec<PlannedIntent> = canary.iter().map(|intent| (*intent).clone()).collect();
+    let part = Plan { intents, ..plan.without_intents() };
+    let verified = verify(&part, &store.read_intents(canary.iter().copied()).await?);
+    Ok((!verified.holds()).then(|| {
+        let broken: Vec<_> = verified
+            .intents
+            .iter()
+            .filter_map(|i| Some(format!("{}: {}", i.intent_id, i.violations.first()?)))
+            .collect();
+        let why = format!("The canary came out wrong, and the rest is not begun: {}", broken.join("; "));
+        (why, Exit::Violations)
+    }))
 }
 
 /// Requests on rows of a plan's scope, whichever plan made them, whose end is not known and which none
@@ -143,7 +227,7 @@ fn with_open(mut report: Report, plan: &Plan, open: &[StepRecord]) -> Report {
         .line("Requests on rows of this plan's scope whose end is not known:")
         .table(table)
         .line("Ask the provider about these:")
-        .command(format!("onefold converge {}", plan.plan_id))
+        .command(format!("onefold converge --plan {}", plan.plan_id))
         .exit(exit)
 }
 
@@ -192,7 +276,7 @@ const AT_ONCE: usize = 200;
 /// Refuses a plan with a step on a row that its freeze does not cover, or on a payment that no provider
 /// is configured for.
 async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Providers<'_>) -> Result<()> {
-    let with_steps: Vec<_> = plan.intents.iter().filter(|i| !i.steps.is_empty()).collect();
+    let with_steps = plan.with_steps();
     let mut outside = Vec::new();
     for intents in with_steps.chunks(AT_ONCE) {
         let ledgers = store.read_intents(intents.iter().copied()).await?;
@@ -277,7 +361,7 @@ fn report(
         "steps": steps,
         "steps_done": applied.steps_done,
         "done_now": done_now,
-        "refunds": refunds(plan.intents.iter()).iter()
+        "refunds": refunds(plan.intents.iter().flat_map(|i| &i.steps)).iter()
             .map(|(currency, sum)| json!({ "currency": currency, "amount_minor": sum })).collect::<Vec<_>>(),
         "intents": ends,
     });
@@ -309,7 +393,7 @@ fn report(
             .command("onefold plan"),
         Exit::Undecided => report
             .line("Next, to learn what the provider has done, and to go on from there:")
-            .command(format!("onefold converge {}", plan.plan_id))
+            .command(format!("onefold converge --plan {}", plan.plan_id))
             .command(format!("onefold apply {}", plan.plan_id)),
         _ => report.line("Next:").command(format!("onefold apply {}", plan.plan_id)),
     };

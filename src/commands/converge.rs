@@ -1,6 +1,7 @@
 //! `onefold converge`: settle what is in doubt by asking the provider.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -14,17 +15,19 @@ use crate::core::ledger::Ledgers;
 use crate::core::plan::make;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
+use crate::core::time::Span;
 use crate::error::{Exit, Result};
 use crate::execute::Executor;
 use crate::execute::converge::Learned;
-use crate::report::{Column, Report, Table};
+use crate::report::{Column, Report, Table, print_note};
 use crate::store::Store;
 use crate::store::steps::StepRecord;
 
 /// Ask the provider about requests and charges whose end is not known, and record what it says
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  onefold converge PL-5c1d2e3f40
+  onefold converge --plan PL-5c1d2e3f40
+  onefold converge --plan PL-5c1d2e3f40 --watch --every 30s
   onefold converge --show S-204
 
 Asks about our own requests that were not answered, then about the charges that UNSETTLED intents
@@ -33,8 +36,14 @@ request is made; one that the provider never got goes out again under its own ke
 its plan is superseded or its freeze is gone, here, under any freeze of yours that covers its row.")]
 pub struct ConvergeArgs {
     /// A plan: its requests, and the intents of its scope under its policies
-    #[arg(conflicts_with_all = ["shows", "users", "sessions", "tenants", "from", "to"])]
+    #[arg(long, conflicts_with_all = ["shows", "users", "sessions", "tenants", "from", "to"])]
     plan: Option<String>,
+    /// Ask again and again, until nothing is in doubt or Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// How long to wait before asking again, as 30s or 5m
+    #[arg(long, value_name = "SPAN", default_value = "10s", requires = "watch")]
+    every: Span,
     #[command(flatten)]
     zone: ZoneFlag,
     #[command(flatten)]
@@ -44,6 +53,31 @@ pub struct ConvergeArgs {
 }
 
 pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
+    let mut rounds = 0;
+    loop {
+        let learned = ask(config, &args).await?;
+        let open = learned.iter().filter(|l| !l.settled).count();
+        rounds += 1;
+        if !args.watch || open == 0 {
+            return Ok(report(&learned));
+        }
+        if !config.quiet {
+            print_note(&format!(
+                "round {rounds}: {} settled, {open} still in doubt; asking again in {}",
+                learned.len() - open,
+                args.every
+            ));
+        }
+        let pause = Duration::from_micros(args.every.micros().unsigned_abs());
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(report(&learned)),
+        }
+    }
+}
+
+/// Asks once.
+async fn ask(config: &Config, args: &ConvergeArgs) -> Result<Vec<Learned>> {
     let store = config.open_ready().await?;
     let now_is = now();
     let saved = match &args.plan {
@@ -79,7 +113,8 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
     let about = executor.converge_charges(&decided.intents, &ledgers, &ours).await?;
     learned.extend(about.into_iter().filter(|l| !ours.contains(&(l.tenant_id.clone(), l.id.clone()))));
     progress.end();
-    Ok(report(&learned))
+    store.close().await;
+    Ok(learned)
 }
 
 /// Steps that were begun and not ended: of a plan, and on any row of a scope, whichever plan began them.

@@ -1,11 +1,7 @@
 //! How decisions are told: the intents of a plan, and its sums.
 
-use std::collections::BTreeMap;
-
 use super::count;
-use crate::core::money::Currency;
-use crate::core::plan::{Outcome, Plan, PlannedIntent, Sums};
-use crate::core::status::{Ledger, PaymentStatus};
+use crate::core::plan::{Outcome, Plan, PlannedIntent, Sums, refunds};
 use crate::report::{Column, Report, Table};
 
 /// How many intents are listed unless all are asked for.
@@ -140,22 +136,11 @@ pub fn steps(intent: &PlannedIntent) -> Table {
     table
 }
 
-/// What the steps of some intents give back, by currency.
-pub fn refunds<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> BTreeMap<Currency, i128> {
-    let mut sums = BTreeMap::new();
-    for step in intents.flat_map(|i| &i.steps) {
-        if step.ledger == Ledger::Payments
-            && step.to == PaymentStatus::Refunded.as_str()
-            && let (Some(amount), Some(currency)) = (step.amount_minor, step.currency)
-        {
-            *sums.entry(currency).or_insert(0) += i128::from(amount);
-        }
-    }
-    sums
-}
-
-/// As [`refunds`], in words; empty where nothing goes back.
+/// What the steps of some intents give back, in words; empty where nothing goes back.
 pub fn refunds_in_words<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> String {
-    let sums: Vec<_> = refunds(intents).into_iter().map(|(currency, sum)| currency.show(sum)).collect();
+    let sums: Vec<_> = refunds(intents.flat_map(|i| &i.steps))
+        .into_iter()
+        .map(|(currency, sum)| currency.show(sum))
+        .collect();
     sums.join(" + ")
 }

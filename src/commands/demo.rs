@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::count;
 use super::plan::is_undecided;
 use crate::core::money::Currency;
-use crate::core::plan::Plan;
+use crate::core::plan::{Plan, refunds};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::report::{Block, Report};
@@ -42,7 +42,8 @@ struct Playbook<'r, F> {
 
 impl<F: AsyncFn(Vec<String>) -> Result<Report>> Playbook<'_, F> {
     /// Runs a command as it is printed, and adds what it prints.
-    async fn step(&mut self, title: &str, words: &[&str]) -> Result<Report> {
+    async fn step(&mut self, title: &str, words: &[impl AsRef<str>]) -> Result<Report> {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
         self.blocks.push(Block::Title(title.to_owned()));
         self.blocks.push(Block::Command(format!(
             "onefold {}",
@@ -96,13 +97,13 @@ pub async fn run(args: DemoArgs, run_line: impl AsyncFn(Vec<String>) -> Result<R
     let plan_id = text(&planned.json, "/plan_id")?;
     book.step("5. Why U-7318 keeps the order that it keeps", &["show", &plan_id, "--intent", FIRST_ORDER])
         .await?;
-    book.step("6. Carry it out", &["apply", &plan_id, "--yes"]).await?;
-    book.step("7. Ask the provider about what was not answered or not known", &["converge", &plan_id])
+    book.step("6. Carry it out, with what may go back", &apply(&planned, &plan_id)?).await?;
+    book.step("7. Ask the provider about what was not answered or not known", &["converge", "--plan", &plan_id])
         .await?;
-    let applied = book.step("8. Go on where that was missing", &["apply", &plan_id, "--yes"]).await?;
+    let applied = book.step("8. Go on where that was missing", &apply(&planned, &plan_id)?).await?;
     let again = book.step("9. Decide again on what is known now", &["plan", "--show", "S-204"]).await?;
     let second_id = text(&again.json, "/plan_id")?;
-    let applied_again = book.step("10. Carry that out, too", &["apply", &second_id, "--yes"]).await?;
+    let applied_again = book.step("10. Carry that out, too", &apply(&again, &second_id)?).await?;
     book.step("11. Prove it", &["verify", &second_id]).await?;
     book.step("12. Let go of what is done", &["thaw", &freeze_id, "--accept-lapsing"]).await?;
     book.step("13. What the journal says of one order", &["history", "--order", LOST_ORDER]).await?;
@@ -120,6 +121,16 @@ pub async fn run(args: DemoArgs, run_line: impl AsyncFn(Vec<String>) -> Result<R
 const FIRST_ORDER: &str = "O-20141";
 /// An order of another doubled purchase, whose journal is short.
 const LOST_ORDER: &str = "O-20057";
+
+/// The command line that carries a plan out, and states what goes back with it.
+fn apply(planned: &Report, plan_id: &str) -> Result<Vec<String>> {
+    let mut line = ["apply", plan_id, "--yes"].map(str::to_owned).to_vec();
+    for (currency, sum) in refunds(plan(planned)?.intents.iter().flat_map(|i| &i.steps)) {
+        line.push("--max-refund-total".to_owned());
+        line.push(format!("{}:{}", currency.code(), currency.show_bare(sum)));
+    }
+    Ok(line)
+}
 
 fn plan(report: &Report) -> Result<Plan> {
     serde_json::from_value(report.json.clone())

@@ -14,15 +14,19 @@ pub mod plan;
 pub mod queries;
 pub mod reconcile;
 pub mod requeue;
+pub mod settle;
 pub mod show;
 pub mod status;
 pub mod thaw;
 pub mod verify;
 
+mod brakes;
 mod decided;
 mod files;
+mod limits;
 mod progress;
 mod provider_file;
+mod telling;
 
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};

@@ -34,7 +34,7 @@ pub async fn run(config: &Config, _: StatusArgs) -> Result<Report> {
             "made_at": p.made_at, "made_by": p.made_by,
         })).collect::<Vec<_>>(),
         "steps_in_flight": steps.iter().map(|r| json!({
-            "plan_id": r.plan_id, "intent_id": r.intent_id, "ledger": r.step.ledger, "tenant_id": r.tenant_id,
+            "step_key": r.step_key, "plan_id": r.plan_id, "intent_id": r.intent_id, "ledger": r.step.ledger, "tenant_id": r.tenant_id,
             "id": r.step.id, "from": r.step.from, "to": r.step.to, "state": r.state, "owner": r.owner,
             "since": r.updated_at, "note": r.note,
         })).collect::<Vec<_>>(),
@@ -104,7 +104,7 @@ pub fn step_table(steps: &[StepRecord]) -> Table {
         Column::exact("ROW"),
         Column::exact("MOVE"),
         Column::exact("STATE"),
-        Column::exact("PLAN"),
+        Column::exact("STEP"),
         Column::prose("NOTE"),
     ]);
     for r in steps {
@@ -112,7 +112,7 @@ pub fn step_table(steps: &[StepRecord]) -> Table {
             format!("{} {}", r.step.ledger.row_name(), r.step.id),
             format!("{}→{}", r.step.from, r.step.to),
             r.state.to_string(),
-            r.plan_id.clone(),
+            r.step_key.chars().take(12).collect(),
             r.note.clone().unwrap_or_default(),
         ]);
     }

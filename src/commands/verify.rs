@@ -161,7 +161,7 @@ fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord]) -> R
             .title("Steps in flight")
             .table(step_table(in_flight))
             .line("Next, to learn what the provider has done, and to go on from there:")
-            .command(format!("onefold converge {}", plan.plan_id))
+            .command(format!("onefold converge --plan {}", plan.plan_id))
             .command(format!("onefold apply {}", plan.plan_id)),
         (true, 1..) if saved.state == PlanState::Open => report
             .line("The plan has not been carried out to its end. Next:")

@@ -14,6 +14,7 @@ pub mod ids;
 pub mod intents;
 pub mod join;
 pub mod ledger;
+pub mod limits;
 pub mod money;
 pub mod orphans;
 pub mod plan;

@@ -20,7 +20,7 @@ use super::money::Currency;
 use super::policy::Policy;
 use super::scope::Scope;
 use super::seen::seen;
-use super::status::{Ledger, status_type};
+use super::status::{Ledger, PaymentStatus, status_type};
 use super::steps::steps;
 use super::sums::{Counter, Parts};
 use super::time::Timestamp;
@@ -96,6 +96,9 @@ pub struct Plan {
     pub freeze_id: Option<String>,
     pub scope: Scope,
     pub policy: Policy,
+    /// How many orders of the intents were live when it was made.
+    #[serde(default)]
+    pub live_orders: u64,
     pub intents: Vec<PlannedIntent>,
     pub sums: Sums,
 }
@@ -154,6 +157,26 @@ pub struct Step {
     pub provider_key: Option<String>,
 }
 
+impl Step {
+    /// Whether money goes back with it: the leg on which the provider is asked.
+    pub fn is_refund(&self) -> bool {
+        self.ledger == Ledger::Payments
+            && self.to == PaymentStatus::Refunded.as_str()
+            && self.amount_minor.is_some()
+    }
+}
+
+/// What steps give back, by currency, in minor units.
+pub fn refunds<'a>(steps: impl Iterator<Item = &'a Step>) -> BTreeMap<Currency, i128> {
+    let mut sums = BTreeMap::new();
+    for step in steps.filter(|step| step.is_refund()) {
+        if let Some((amount, currency)) = step.amount_minor.zip(step.currency) {
+            *sums.entry(currency).or_insert(0) += i128::from(amount);
+        }
+    }
+    sums
+}
+
 /// A row as a plan saw it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeenRow {
@@ -204,6 +227,8 @@ pub struct Decided {
     pub as_of: Timestamp,
     pub scope: Scope,
     pub policy: Policy,
+    /// How many orders of the intents are live.
+    pub live_orders: u64,
     /// Sorted as the contract's section 8 says.
     pub intents: Vec<PlannedIntent>,
     pub sums: Sums,
@@ -225,9 +250,11 @@ pub fn make(
     let joined = Joined::new(ledgers, policy, as_of);
     let mut counter = Counter::default();
     let mut intents = Vec::new();
+    let mut live_orders = 0;
     for intent in joined.intents().filter(|i| i.in_scope(scope)) {
         let planned = plan_intent(&intent, policy, as_of, evidence)?;
         counter.add(&intent, &planned, as_of);
+        live_orders += intent.orders.iter().filter(|o| o.order.status.is_live()).count() as u64;
         intents.push((intent.first_row(), planned));
     }
     intents.sort_unstable_by(|(first_a, a), (first_b, b)| {
@@ -242,7 +269,7 @@ pub fn make(
     let intents = intents.into_iter().map(|(_, planned)| planned).collect();
     let sums = counter.sums();
     check_sums(&sums)?;
-    Ok(Decided { as_of, scope: scope.clone(), policy: policy.clone(), intents, sums })
+    Ok(Decided { as_of, scope: scope.clone(), policy: policy.clone(), live_orders, intents, sums })
 }
 
 /// Decides one intent and lists its steps.
@@ -381,15 +408,36 @@ fn check_sums(sums: &Sums) -> Result<(), PlanError> {
 impl Decided {
     /// Names the plan, and computes its digest.
     pub fn into_plan(self, plan_id: String, made_at: Timestamp, freeze_id: Option<String>) -> Plan {
-        let Self { as_of, scope, policy, intents, sums } = self;
+        let Self { as_of, scope, policy, live_orders, intents, sums } = self;
         let digest = String::new();
-        let mut plan = Plan { plan_id, digest, as_of, made_at, freeze_id, scope, policy, intents, sums };
+        let mut plan =
+            Plan { plan_id, digest, as_of, made_at, freeze_id, scope, policy, live_orders, intents, sums };
         plan.digest = plan.compute_digest();
         plan
     }
 }
 
 impl Plan {
+    /// The intents that have steps, in the plan's order.
+    pub fn with_steps(&self) -> Vec<&PlannedIntent> {
+        self.intents.iter().filter(|intent| !intent.steps.is_empty()).collect()
+    }
+
+    /// The same plan, of no intents.
+    #[must_use]
+    pub fn without_intents(&self) -> Self {
+        Self {
+            plan_id: self.plan_id.clone(),
+            digest: self.digest.clone(),
+            freeze_id: self.freeze_id.clone(),
+            scope: self.scope.clone(),
+            policy: self.policy.clone(),
+            intents: Vec::new(),
+            sums: self.sums.clone(),
+            ..*self
+        }
+    }
+
     /// Whether the plan still is what its digest was made of; a loaded one may have been edited.
     #[must_use]
     pub fn digest_matches(&self) -> bool {
@@ -399,8 +447,18 @@ impl Plan {
     /// `sha256:` and the hex of the hash over the canonical JSON of everything but the plan's
     /// name, digest, time and freeze. Intent by intent, since there may be a million.
     fn compute_digest(&self) -> String {
-        let Self { plan_id: _, digest: _, made_at: _, freeze_id: _, as_of, scope, policy, intents, sums } =
-            self;
+        let Self {
+            plan_id: _,
+            digest: _,
+            made_at: _,
+            freeze_id: _,
+            as_of,
+            scope,
+            policy,
+            live_orders,
+            intents,
+            sums,
+        } = self;
         let mut hash = Sha256::new();
         hash.update("{\"as_of\":");
         hash.update(canonical_text(as_of));
@@ -411,7 +469,9 @@ impl Plan {
             }
             hash.update(canonical_text(intent));
         }
-        hash.update("],\"policy\":");
+        hash.update("],\"live_orders\":");
+        hash.update(canonical_text(live_orders));
+        hash.update(",\"policy\":");
         hash.update(canonical_text(policy));
         hash.update(",\"scope\":");
         hash.update(canonical_text(scope));

@@ -1,10 +1,15 @@
 //! Carries a plan out, intent by intent, and resumes one that was broken off.
 
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+use futures_util::future::join_all;
 
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
-use super::{Executor, IntentEnd, Moment, Watch};
+use super::pace::{Gate, Pace};
+use super::{Executor, IntentEnd, Moment, Tell, Watch};
 use crate::core::charges::forbids;
 use crate::core::evidence::Evidence;
 use crate::core::freeze::Freeze;
@@ -27,51 +32,141 @@ const FRESH: Span = Span::from_secs(2);
 /// How often an intent is read again while another process moves its rows.
 const MOVING: usize = 20;
 
+/// How long a worker with nothing else to do waits before it looks again at what another is at.
+const BUSY: Duration = Duration::from_millis(200);
+
 /// What a run of apply did.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
-    /// By intent id, those that have steps, in the plan's order.
+    /// By intent id, those that were begun, in the plan's order.
     pub intents: Vec<(String, IntentEnd)>,
     /// Steps that are done, in this run and before.
     pub steps_done: usize,
+    /// Whether it was stopped before it had begun every intent.
+    pub stopped: bool,
 }
 
 impl Applied {
+    /// This run and the one that followed it.
+    #[must_use]
+    pub fn and(mut self, next: Self) -> Self {
+        self.intents.extend(next.intents);
+        Self { intents: self.intents, ..next }
+    }
+
     pub fn is_whole(&self) -> bool {
-        self.intents.iter().all(|(_, end)| *end == IntentEnd::Done)
+        !self.stopped && self.intents.iter().all(|(_, end)| *end == IntentEnd::Done)
     }
 }
 
-/// The freeze under which a plan is carried out, renewed as time goes by.
-struct Hold {
-    freeze: Freeze,
-    renewed_at: Timestamp,
+/// A run of apply, as its workers share it.
+struct Run<'r> {
+    plan: &'r Plan,
+    evidence: &'r Evidence,
+    begun: RefCell<Begun>,
+    /// The freeze under which the plan is carried out, renewed as time goes by.
+    freeze: &'r Freeze,
+    renewed_at: Cell<Timestamp>,
+    pace: &'r Pace<'r>,
+    watch: &'r Tell<'r>,
+    /// By position among the intents that are asked for.
+    queue: RefCell<VecDeque<(usize, &'r PlannedIntent)>>,
+    ends: RefCell<BTreeMap<usize, IntentEnd>>,
+    stopped: Cell<bool>,
 }
 
 impl Executor<'_> {
-    /// Carries out the steps of a plan that have not been carried out, under its freeze.
+    /// Carries out the steps of some intents of a plan that have not been carried out, under its freeze:
+    /// by as many workers as the pace says, each at an intent of its own.
     ///
     /// # Errors
     /// Refused where the freeze is lost on the way: what is done stays done.
-    pub async fn apply(&self, plan: &Plan, freeze: Freeze, watch: &mut Watch<'_>) -> Result<Applied> {
-        let evidence = self.store.evidence().await?;
-        let mut begun = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
-        let mut hold = Hold { freeze, renewed_at: Timestamp::from_micros(i64::MIN) };
-        let mut applied = Applied::default();
-        for intent in plan.intents.iter().filter(|i| !i.steps.is_empty()) {
-            if watch(Moment::Intent(intent)).is_break() {
-                applied.intents.push((intent.intent_id.clone(), IntentEnd::BrokenOff));
-                break;
+    pub async fn apply(
+        &self,
+        plan: &Plan,
+        intents: &[&PlannedIntent],
+        freeze: &Freeze,
+        pace: &Pace<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Applied> {
+        let watch = RefCell::new(watch);
+        let tell = |moment: Moment<'_>| (watch.borrow_mut())(moment);
+        let run = Run {
+            plan,
+            evidence: &self.store.evidence().await?,
+            begun: RefCell::new(Begun::of(self.store.steps_of_plan(&plan.plan_id).await?)),
+            freeze,
+            renewed_at: Cell::new(Timestamp::from_micros(i64::MIN)),
+            pace,
+            watch: &tell,
+            queue: RefCell::new(intents.iter().copied().enumerate().collect()),
+            ends: RefCell::default(),
+            stopped: Cell::new(false),
+        };
+        let workers = (0..pace.workers.max(1)).map(|_| self.work(&run));
+        for end in join_all(workers).await {
+            end?;
+        }
+        let begun = run.begun.into_inner();
+        let ends = run.ends.into_inner().into_iter();
+        Ok(Applied {
+            intents: ends.map(|(at, end)| (intents[at].intent_id.clone(), end)).collect(),
+            steps_done: plan.intents.iter().map(|i| begun.done(i)).sum(),
+            stopped: run.stopped.get(),
+        })
+    }
+
+    /// Carries out one intent after the other until none is left. One that another process is at comes
+    /// last, and is waited for as long as the pace allows.
+    async fn work(&self, run: &Run<'_>) -> Result<()> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if run.stopped.get() {
+                return Ok(());
             }
-            let end = self.run_intent(plan, intent, &evidence, &mut begun, &mut hold, watch).await?;
-            let broken_off = end == IntentEnd::BrokenOff;
-            applied.intents.push((intent.intent_id.clone(), end));
-            if broken_off {
-                break;
+            let next = run.queue.borrow_mut().pop_front();
+            let Some((at, intent)) = next else { return Ok(()) };
+            if !self.goes(run).await? || (run.watch)(Moment::Intent(intent)).is_break() {
+                run.stopped.set(true);
+                run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
+                return Ok(());
+            }
+            let end = match self.run_intent(run, intent).await {
+                Ok(end) => end,
+                Err(error) => {
+                    run.stopped.set(true);
+                    return Err(error);
+                }
+            };
+            match end {
+                IntentEnd::Busy(_) if waited < run.pace.patience => {
+                    let is_last = run.queue.borrow().is_empty();
+                    run.queue.borrow_mut().push_back((at, intent));
+                    if is_last {
+                        tokio::time::sleep(BUSY).await;
+                        waited += BUSY;
+                    }
+                    continue;
+                }
+                IntentEnd::BrokenOff => run.stopped.set(true),
+                _ => waited = Duration::ZERO,
+            }
+            run.ends.borrow_mut().insert(at, end);
+        }
+    }
+
+    /// Whether work goes on: waits where it is to wait, holding the freeze meanwhile.
+    async fn goes(&self, run: &Run<'_>) -> Result<bool> {
+        loop {
+            match (run.pace.gate)() {
+                Gate::Open => return Ok(true),
+                Gate::Stop => return Ok(false),
+                Gate::Wait => {
+                    self.keep_hold(run, false).await?;
+                    tokio::time::sleep(BUSY).await;
+                }
             }
         }
-        applied.steps_done = plan.intents.iter().map(|i| begun.done(i)).sum();
-        Ok(applied)
     }
 
     /// Whether the rows of a request's intent are still as its plan saw them, but for our own moves;
@@ -81,23 +176,16 @@ impl Executor<'_> {
             return Ok(vec![format!("{} has no intent {}", plan.plan_id, record.intent_id)]);
         };
         let evidence = self.store.evidence().await?;
-        let begun = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
+        let begun = RefCell::new(Begun::of(self.store.steps_of_plan(&plan.plan_id).await?));
         Ok(match self.reread(plan, intent, &evidence, &begun).await? {
             Err(IntentEnd::Conflict(differences)) => differences,
             Ok(_) | Err(_) => Vec::new(),
         })
     }
 
-    async fn run_intent(
-        &self,
-        plan: &Plan,
-        intent: &PlannedIntent,
-        evidence: &Evidence,
-        begun: &mut Begun,
-        hold: &mut Hold,
-        watch: &mut Watch<'_>,
-    ) -> Result<IntentEnd> {
-        let mut records = begun.records(intent).to_vec();
+    async fn run_intent(&self, run: &Run<'_>, intent: &PlannedIntent) -> Result<IntentEnd> {
+        let (plan, watch) = (run.plan, run.watch);
+        let mut records = run.begun.borrow().records(intent).to_vec();
         if let Some(refused) = refusal(&records) {
             return Ok(refused);
         }
@@ -106,7 +194,7 @@ impl Executor<'_> {
                 && !record.sent
                 && let Claim::Done(healed) = self.heal(record.clone()).await?
             {
-                begun.add(&healed);
+                run.begun.borrow_mut().add(&healed);
                 *record = healed;
             }
         }
@@ -119,12 +207,16 @@ impl Executor<'_> {
                 next += 1;
                 continue;
             }
-            self.keep_hold(hold, is_money(step)).await?;
+            if next > 0 && !self.goes(run).await? {
+                return Ok(IntentEnd::BrokenOff);
+            }
+            self.keep_hold(run, is_money(step)).await?;
             let ran = if asks_provider(step) {
                 let Some(version) = version_of(at(next), &records) else {
                     return Ok(IntentEnd::Conflict(vec![format!("payment {} has no first leg", step.id)]));
                 };
-                let may_send = async || Ok(self.reread(plan, intent, evidence, begun).await?.err());
+                let may_send = async || Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err());
+                run.pace.take(1).await;
                 self.run_request(at(next), version, may_send, watch).await?
             } else {
                 let end = if is_money(step) {
@@ -141,7 +233,7 @@ impl Executor<'_> {
                 }
                 let mut leaving = None;
                 if is_money(step) || checked.is_none() {
-                    let as_seen = match self.reread(plan, intent, evidence, begun).await? {
+                    let as_seen = match self.reread(plan, intent, run.evidence, &run.begun).await? {
                         Ok(as_seen) => as_seen,
                         Err(end) => return Ok(end),
                     };
@@ -160,6 +252,7 @@ impl Executor<'_> {
                         (at(i), shard.copied().unwrap_or_default())
                     })
                     .collect();
+                run.pace.take(places.len()).await;
                 self.run_moves(&places, &records, leaving.as_ref(), watch).await?
             };
             let (new, end) = match ran {
@@ -167,7 +260,7 @@ impl Executor<'_> {
                 Ran::Stopped(new, end) => (new, Some(end)),
             };
             next += new.len();
-            new.iter().for_each(|record| begun.add(record));
+            new.iter().for_each(|record| run.begun.borrow_mut().add(record));
             records.extend(new);
             if let Some(end) = end {
                 return Ok(end);
@@ -183,20 +276,24 @@ impl Executor<'_> {
         plan: &Plan,
         intent: &PlannedIntent,
         evidence: &Evidence,
-        begun: &Begun,
+        begun: &RefCell<Begun>,
     ) -> Result<std::result::Result<Ledgers, IntentEnd>> {
         let check = |fresh: &Ledgers, begun: &Begun| {
             let mut as_seen = fresh.clone();
             undo(&mut as_seen, &begun.moves_on(fresh));
             recheck(intent, &as_seen, &plan.policy, plan.as_of, evidence).map(|()| as_seen)
         };
-        // Another process may be carrying out the same plan: its moves are our own, too. Rows and records
+        // Another worker may be carrying out the same plan: its moves are our own, too. Rows and records
         // are read one after the other, so only when nobody recorded anything between do they compare.
         let mut newer: Option<Begun> = None;
         for _ in 0..MOVING {
-            let known = newer.as_ref().unwrap_or(begun);
             let fresh = self.store.read_intents([intent]).await?;
-            let differences = match check(&fresh, known) {
+            let (checked, known) = {
+                let begun = begun.borrow();
+                let known = newer.as_ref().unwrap_or(&begun);
+                (check(&fresh, known), (known.records(intent).to_vec(), known.moves_on(&fresh)))
+            };
+            let differences = match checked {
                 Ok(as_seen) => return Ok(Ok(as_seen)),
                 Err(differences) => differences,
             };
@@ -204,7 +301,7 @@ impl Executor<'_> {
             if let Some(refused) = refusal(now.records(intent)) {
                 return Ok(Err(refused));
             }
-            if now.records(intent) == known.records(intent) {
+            if now.records(intent) == known.0 && now.moves_on(&fresh) == known.1 {
                 let at_it = |r: &&StepRecord| {
                     r.state == StepState::Processing && r.owner.as_ref() != Some(&self.worker.owner)
                 };
@@ -247,15 +344,14 @@ impl Executor<'_> {
     }
 
     /// Renews the freeze under its token; a money step always sees to it first.
-    async fn keep_hold(&self, hold: &mut Hold, money: bool) -> Result<()> {
+    async fn keep_hold(&self, run: &Run<'_>, money: bool) -> Result<()> {
         let now = (self.clock)();
-        if !money && now.since(hold.renewed_at) < FRESH {
+        if !money && now.since(run.renewed_at.get()) < FRESH {
             return Ok(());
         }
-        let Freeze { freeze_id, token, .. } = &hold.freeze;
-        hold.freeze =
-            self.store.renew(freeze_id, &self.worker.actor, Some(*token), LEASE, false, now).await?;
-        hold.renewed_at = now;
+        let Freeze { freeze_id, token, .. } = run.freeze;
+        self.store.renew(freeze_id, &self.worker.actor, Some(*token), LEASE, false, now).await?;
+        run.renewed_at.set(now);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! the charges that a decision waits for (contract, section 3).
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 
 use super::money::{charge, gone};
 use super::moves::{Place, Ran, must_be_planned};
@@ -73,7 +74,7 @@ impl Executor<'_> {
 
     /// Learns what became of one request, which this worker has claimed; in words, and whether it ended.
     async fn settle_request(&self, saved: &SavedPlan, record: StepRecord) -> Result<(String, bool)> {
-        let watch: &mut super::Watch<'_> = &mut |_| std::ops::ControlFlow::Continue(());
+        let watch: &super::Tell<'_> = &|_| std::ops::ControlFlow::Continue(());
         must_be_planned(&saved.plan, &record)?;
         let Some(request) = self.request(&record).await? else {
             let why = gone(&record);
@@ -98,15 +99,7 @@ impl Executor<'_> {
                 },
             },
         };
-        Ok(match ran {
-            Ran::Through(_) => (format!("the {ask} is done"), true),
-            Ran::Stopped(_, IntentEnd::Refused(why)) => (why, true),
-            Ran::Stopped(_, IntentEnd::Accepted(_)) => {
-                (format!("the provider has not finished the {ask}"), false)
-            }
-            Ran::Stopped(_, IntentEnd::Conflict(why)) => (why.join("; "), false),
-            Ran::Stopped(..) => (format!("what became of the {ask} is still not known"), false),
-        })
+        Ok(in_words(ask, ran))
     }
 
     /// Ends a request whose effect can never come any more, going by what the provider says of the
@@ -416,6 +409,20 @@ impl Executor<'_> {
         entry.amount_minor = Some(payment.amount_minor);
         entry.currency = Some(payment.currency.code().to_owned());
         entry
+    }
+}
+
+/// How a request has ended, in words, and whether it is settled.
+pub(super) fn in_words(ask: impl Display, ran: Ran) -> (String, bool) {
+    match ran {
+        Ran::Through(_) => (format!("the {ask} is done"), true),
+        Ran::Stopped(_, IntentEnd::Refused(why)) => (why, true),
+        Ran::Stopped(_, IntentEnd::Accepted(_)) => {
+            (format!("the provider has not finished the {ask}"), false)
+        }
+        Ran::Stopped(_, IntentEnd::Conflict(why)) => (why.join("; "), false),
+        Ran::Stopped(_, IntentEnd::Unknown(why)) => (why, false),
+        Ran::Stopped(..) => (format!("what became of the {ask} is still not known"), false),
     }
 }
 

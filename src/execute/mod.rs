@@ -7,6 +7,8 @@ pub mod command;
 pub mod converge;
 mod money;
 mod moves;
+pub mod pace;
+pub mod settle;
 
 use std::ops::ControlFlow;
 
@@ -40,10 +42,15 @@ pub enum Moment<'a> {
     Moved(&'a Step),
     /// A step is recorded as ended.
     Ended(&'a StepRecord),
+    /// A request is recorded as taken and not finished, or as not known.
+    Open(&'a StepRecord),
 }
 
 /// Watches the protocol: for progress, and for tests that break it off.
-pub type Watch<'w> = dyn FnMut(Moment<'_>) -> ControlFlow<()> + Send + 'w;
+pub type Watch<'w> = dyn FnMut(Moment<'_>) -> ControlFlow<()> + 'w;
+
+/// A watcher that several workers share.
+type Tell<'w> = dyn Fn(Moment<'_>) -> ControlFlow<()> + 'w;
 
 /// How an intent's steps ended, in this run.
 #[must_use]

@@ -1,7 +1,7 @@
 //! The leg of a refund or void on which the provider is asked.
 
 use super::moves::{Place, Ran, elsewhere, entry, must_be_planned, refused_claim};
-use super::{Executor, IntentEnd, Moment, Watch};
+use super::{Executor, IntentEnd, Moment, Tell};
 use crate::core::charges::forbids;
 use crate::core::ids::*;
 use crate::core::ledger::Payment;
@@ -25,7 +25,7 @@ impl Executor<'_> {
         at: Place<'_>,
         version: Version,
         may_send: impl AsyncFn() -> Result<Option<IntentEnd>>,
-        watch: &mut Watch<'_>,
+        watch: &Tell<'_>,
     ) -> Result<Ran> {
         let step = at.step();
         let stopped = |end| Ok(Ran::Stopped(Vec::new(), end));
@@ -148,7 +148,7 @@ impl Executor<'_> {
     }
 
     /// Sends a claimed request; `again`, where it may have left before.
-    pub(super) async fn send(&self, record: StepRecord, again: bool, watch: &mut Watch<'_>) -> Result<Ran> {
+    pub(super) async fn send(&self, record: StepRecord, again: bool, watch: &Tell<'_>) -> Result<Ran> {
         let Some(request) = self.request(&record).await? else {
             return self.without_row(record).await;
         };
@@ -169,7 +169,11 @@ impl Executor<'_> {
         let note = Some(format!("{} under key {}", request.ask, request.key));
         let sent = StepRecord { updated_at: now, note, ..record.clone() };
         self.store.append(&entry(&self.worker.actor, &sent, Event::Sent)).await?;
-        let answer = provider.send(&request, now).await?;
+        let answer = match provider.send(&request, now).await? {
+            // The one before may have left all the same.
+            Answer::NotSent(why) if again => Answer::Unknown(format!("not sent again: {why}")),
+            answer => answer,
+        };
         self.conclude(record, answer, watch).await
     }
 
@@ -190,12 +194,7 @@ impl Executor<'_> {
     }
 
     /// Records what the provider answered about a claimed step, and moves its row accordingly.
-    pub(super) async fn conclude(
-        &self,
-        record: StepRecord,
-        answer: Answer,
-        watch: &mut Watch<'_>,
-    ) -> Result<Ran> {
+    pub(super) async fn conclude(&self, record: StepRecord, answer: Answer, watch: &Tell<'_>) -> Result<Ran> {
         if watch(Moment::Answered(&record.step)).is_break() {
             return Ok(Ran::Stopped(Vec::new(), IntentEnd::BrokenOff));
         }
@@ -224,18 +223,14 @@ impl Executor<'_> {
                 }
             }
             Answer::Accepted(reference) => {
-                self.keep_open(
-                    named(record, reference),
-                    StepState::Accepted,
-                    "taken by the provider, not finished",
-                    Event::Accepted,
-                )
-                .await?;
-                Ok(Ran::Stopped(Vec::new(), IntentEnd::Accepted(what)))
+                let why = "taken by the provider, not finished";
+                let record = named(record, reference);
+                let record = self.keep_open(record, StepState::Accepted, why, Event::Accepted).await?;
+                Ok(still_open(&record, IntentEnd::Accepted(what), watch))
             }
             Answer::Unknown(why) => {
-                self.keep_open(record, StepState::Unknown, &why, Event::Unknown).await?;
-                Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(format!("{what}: {why}"))))
+                let record = self.keep_open(record, StepState::Unknown, &why, Event::Unknown).await?;
+                Ok(still_open(&record, IntentEnd::Unknown(format!("{what}: {why}")), watch))
             }
             Answer::NotSent(why) => {
                 let unsent = StepRecord { sent: false, sent_at: None, ..record };
@@ -248,18 +243,26 @@ impl Executor<'_> {
     /// Puts a claimed request down again, of which nothing new was learned.
     pub(super) async fn put_down(&self, record: StepRecord, why: &str) -> Result<()> {
         let state = if record.state == StepState::Processing { StepState::Unknown } else { record.state };
-        self.keep_open(StepRecord { updated_at: (self.clock)(), ..record }, state, why, Event::Asked).await
+        let record = StepRecord { updated_at: (self.clock)(), ..record };
+        self.keep_open(record, state, why, Event::Asked).await.map(|_| ())
     }
 
-    async fn keep_open(&self, record: StepRecord, state: StepState, note: &str, event: Event) -> Result<()> {
+    async fn keep_open(
+        &self,
+        record: StepRecord,
+        state: StepState,
+        note: &str,
+        event: Event,
+    ) -> Result<StepRecord> {
         if record.state == state && record.note.as_deref() == Some(note) {
-            return Ok(());
+            return Ok(record);
         }
         let record = StepRecord { state, note: Some(note.to_owned()), ..record };
-        self.record(&record, event).await
+        self.record(&record, event).await?;
+        Ok(record)
     }
 
-    async fn money_moved(&self, record: StepRecord, watch: &mut Watch<'_>) -> Result<Ran> {
+    async fn money_moved(&self, record: StepRecord, watch: &Tell<'_>) -> Result<Ran> {
         let to = record.step.to.clone();
         let amount = record.step.amount_minor;
         let done = StepRecord { state: StepState::Done, note: None, ..record };
@@ -286,7 +289,7 @@ impl Executor<'_> {
         to: &str,
         gave_back: Option<i64>,
         event: Event,
-        watch: &mut Watch<'_>,
+        watch: &Tell<'_>,
     ) -> Result<Option<StepRecord>> {
         let step = record.step.clone();
         for _ in 0..TOUCHED {
@@ -363,6 +366,12 @@ impl Executor<'_> {
         self.record(&record, Event::Conflict).await?;
         Ok(record)
     }
+}
+
+/// How an intent stops at a request whose end is open.
+fn still_open(record: &StepRecord, end: IntentEnd, watch: &Tell<'_>) -> Ran {
+    let broken_off = watch(Moment::Open(record)).is_break();
+    Ran::Stopped(Vec::new(), if broken_off { IntentEnd::BrokenOff } else { end })
 }
 
 fn after(record: StepRecord, row: RowState) -> StepRecord {

@@ -1,6 +1,6 @@
 //! Steps that only move a row of a ledger.
 
-use super::{Executor, IntentEnd, Moment, Watch, command};
+use super::{Executor, IntentEnd, Moment, Tell, command};
 use crate::core::hash::FieldHash;
 use crate::core::ids::*;
 use crate::core::ledger::Shard;
@@ -71,7 +71,7 @@ impl Executor<'_> {
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
         leaving: Option<&OutboxRequest>,
-        watch: &mut Watch<'_>,
+        watch: &Tell<'_>,
     ) -> Result<Ran> {
         let beside = |(at, shard): &(Place<'_>, Shard)| {
             let ledger = at.step().ledger;
@@ -156,7 +156,7 @@ impl Executor<'_> {
         shard: Shard,
         before: &[StepRecord],
         leaving: Option<&OutboxRequest>,
-        watch: &mut Watch<'_>,
+        watch: &Tell<'_>,
     ) -> Result<Ran> {
         let stopped = |end| Ok(Ran::Stopped(Vec::new(), end));
         let Some(version) = version_of(at, before) else { return stopped(unread(at)) };
@@ -196,7 +196,7 @@ impl Executor<'_> {
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
         leaving: Option<&OutboxRequest>,
-        watch: &mut Watch<'_>,
+        watch: &Tell<'_>,
     ) -> Result<Ran> {
         let (mut records, mut stop) = self
             .store
@@ -292,7 +292,7 @@ impl Executor<'_> {
     }
 
     /// Tells the watcher of a recorded step; says whether the intent stops here.
-    pub(super) fn tell(&self, record: &StepRecord, watch: &mut Watch<'_>) -> Option<IntentEnd> {
+    pub(super) fn tell(&self, record: &StepRecord, watch: &Tell<'_>) -> Option<IntentEnd> {
         if watch(Moment::Ended(record)).is_break() {
             return Some(IntentEnd::BrokenOff);
         }

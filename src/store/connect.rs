@@ -76,6 +76,9 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{authority}{path}")
 }
 
+/// How many may be at work in one process, each with a connection.
+pub const MAX_WORKERS: u32 = 16;
+
 /// One database: a pool of connections, and how to speak to it.
 #[derive(Clone, Debug)]
 pub struct Database {
@@ -120,7 +123,7 @@ impl Database {
             return Err(cannot(refusal));
         }
         let pool = AnyPoolOptions::new()
-            .max_connections(4)
+            .max_connections(MAX_WORKERS)
             .acquire_timeout(Duration::from_secs(10))
             // A server may have hung up meanwhile; a file has not.
             .test_before_acquire(dialect != Dialect::Sqlite)

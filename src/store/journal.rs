@@ -41,6 +41,8 @@ status_type!(Event {
     Asked = "asked",
     /// A row was moved to what the provider said.
     Settled = "settled",
+    /// A person said how a request ended.
+    SettledByHand = "settled-by-hand",
     KeepChosen = "keep-chosen",
     KeepWithdrawn = "keep-withdrawn",
     Requeued = "requeued",

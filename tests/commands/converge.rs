@@ -22,7 +22,7 @@ fn begun(site: &Site, behaviour: &str, end: &str) -> String {
     let plan = site.plan();
     let ran = site.run(&["apply", &plan, "--yes"]).ends(6).prints(end);
     if end != "REFUSED" {
-        ran.prints(&format!("$ onefold converge {plan}"));
+        ran.prints(&format!("$ onefold converge --plan {plan}"));
     }
     assert_eq!(site.payment("P-B"), if end == "REFUSED" { "CAPTURED" } else { "REFUNDING" });
     plan
@@ -41,16 +41,16 @@ fn a_refund_that_is_taken_and_not_finished(site: &Site) {
         .ends(6)
         .prints("payment P-B REFUNDING→REFUNDED ACCEPTED")
         .prints("onefold converge");
-    site.run(&["converge", &plan]).ends(0).prints("payment P-B yes the refund is done");
+    site.run(&["converge", "--plan", &plan]).ends(0).prints("payment P-B yes the refund is done");
     site.run(&["apply", &plan, "--yes"]).ends(0);
     is_refunded_once(site);
     site.run(&["verify", &plan]).ends(0);
-    site.run(&["converge", &plan]).ends(0).prints("Nothing is in doubt.");
+    site.run(&["converge", "--plan", &plan]).ends(0).prints("Nothing is in doubt.");
 }
 
 fn a_refund_whose_answer_is_lost_is_not_made_twice(site: &Site) {
     let plan = begun(site, "lose-answer", "UNKNOWN");
-    let json = site.json(&["converge", &plan]);
+    let json = site.json(&["converge", "--plan", &plan]);
     assert_eq!((&json["settled"], &json["open"]), (&1.into(), &0.into()));
     site.run(&["apply", &plan, "--yes"]).ends(0);
     is_refunded_once(site);
@@ -58,7 +58,7 @@ fn a_refund_whose_answer_is_lost_is_not_made_twice(site: &Site) {
 
 fn a_refund_whose_request_is_lost_goes_out_again(site: &Site) {
     let plan = begun(site, "lose-request", "UNKNOWN");
-    site.run(&["converge", &plan])
+    site.run(&["converge", "--plan", &plan])
         .ends(6)
         .prints("payment P-B no the provider knows no such refund")
         .prints("sends it again under the same key");
@@ -100,7 +100,7 @@ fn charges_in_doubt_are_asked_about_and_then_decided(site: &Site) {
     site.run(&["apply", plan, "--yes"]).ends(0);
     assert_eq!((site.order("B"), site.payment("P-B")), ("CANCELLED".into(), "REFUNDED".into()));
     assert_eq!((site.order("D"), site.payment("P-D")), ("CANCELLED".into(), "FAILED".into()));
-    site.run(&["converge", plan, "--show", "show"]).fails(2, &["cannot be used with"]);
+    site.run(&["converge", "--plan", plan, "--show", "show"]).fails(2, &["cannot be used with"]);
 }
 
 fn a_request_of_a_plan_before_is_told_and_settled_by_a_newer_one(site: &Site) {
@@ -110,12 +110,12 @@ fn a_request_of_a_plan_before_is_told_and_settled_by_a_newer_one(site: &Site) {
         site.run(&["apply", &new, "--yes"])
             .ends(6)
             .prints(&format!("payment P-B UNKNOWN the refund by {old}"))
-            .prints(&format!("$ onefold converge {new}"));
+            .prints(&format!("$ onefold converge --plan {new}"));
     }
-    site.run(&["converge", &new]).ends(0).prints("payment P-B yes the refund is done");
+    site.run(&["converge", "--plan", &new]).ends(0).prints("payment P-B yes the refund is done");
     site.run(&["apply", &new, "--yes"]).ends(0);
     let last = site.plan();
-    site.run(&["converge", &last]).ends(0);
+    site.run(&["converge", "--plan", &last]).ends(0);
     let last = site.plan();
     site.run(&["apply", &last, "--yes"]).ends(0);
     is_refunded_once(site);
@@ -126,6 +126,6 @@ fn a_request_is_carried_on_under_another_freeze(site: &Site) {
     site.sql("UPDATE onefold_freezes SET lease_until_us = 1");
     let freeze = site.freeze();
     site.run(&["apply", &old, "--yes"]).fails(7, &["has lapsed"]);
-    site.run_as("bob@desk", &["converge", &old]).ends(6).prints(&format!("who holds it by {freeze}"));
-    site.run(&["converge", &old]).ends(0).prints("payment P-B yes the refund is done");
+    site.run_as("bob@desk", &["converge", "--plan", &old]).ends(6).prints(&format!("who holds it by {freeze}"));
+    site.run(&["converge", "--plan", &old]).ends(0).prints("payment P-B yes the refund is done");
 }

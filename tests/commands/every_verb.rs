@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "demo",
     "init",
     "import",
@@ -24,6 +24,7 @@ const VERBS: [&str; 16] = [
     "show",
     "apply",
     "converge",
+    "settle",
     "verify",
     "history",
     "requeue",
@@ -49,7 +50,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["show", plan]);
     json(0, &["show", plan, "--intent", "A"]);
     json(5, &["verify", plan]);
-    json(0, &["converge", plan]);
+    json(0, &["converge", "--plan", plan]);
     json(0, &["apply", plan, "--yes"]);
     json(0, &["status"]);
     json(0, &["history"]);
@@ -65,7 +66,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["show", "PL-none"]),
         (2, &["show"]),
         (2, &["apply", "PL-none"]),
-        (2, &["converge", "PL-none"]),
+        (2, &["converge", "--plan", "PL-none"]),
         (2, &["verify", "PL-none"]),
         (2, &["requeue", "M-none", "--because", "x"]),
         (2, &["thaw", "F-none"]),

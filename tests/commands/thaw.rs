@@ -55,7 +55,7 @@ fn a_refund_that_is_not_finished_stays_frozen(site: &Site) {
     site.run(&["apply", &plan, "--yes"]).ends(6);
     let json = site.run(&["thaw", &freeze, "--json"]).ends(6).json();
     assert_eq!(json["still_frozen"][0]["orders"], serde_json::json!(["A", "B"]));
-    site.run(&["converge", &plan]).ends(0);
+    site.run(&["converge", "--plan", &plan]).ends(0);
     site.run(&["apply", &plan, "--yes"]).ends(0);
     site.run(&["thaw", &freeze]).ends(0);
 }

@@ -140,9 +140,7 @@ impl Site {
     pub fn command(&self, line: &[&str]) -> Command {
         let mut command = program();
         command.current_dir(self.folder()).env("ONEFOLD_DATABASE_URL", &self.url).args(line);
-        if self.kind() != Kind::Sqlite {
-            command.env("ONEFOLD_CONFIG", sandbox());
-        }
+        command.env("ONEFOLD_CONFIG", sandbox());
         command
     }
 
@@ -192,11 +190,13 @@ impl Site {
     }
 }
 
-/// A configuration that names the sandbox, as it must be named on a server.
+/// A configuration that names the sandbox, as it must be named on a server, and says how much may go back.
 pub fn sandbox() -> PathBuf {
     static FILE: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("onefold.toml"), "[providers.\"*\"]\nkind = \"sandbox\"\n").unwrap();
+        let limits = ["CNY", "EUR", "JPY", "KWD", "USD"].map(|code| format!("\"{code}:1000000\"")).join(", ");
+        let text = format!("[limits]\nmax_refund_total = [{limits}]\n[providers.\"*\"]\nkind = \"sandbox\"\n");
+        std::fs::write(dir.path().join("onefold.toml"), text).unwrap();
         dir
     });
     FILE.path().join("onefold.toml")

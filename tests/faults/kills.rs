@@ -55,7 +55,7 @@ impl Program<'_> {
                 last["intents"].as_array().unwrap().iter().map(|i| i["end"].as_str().unwrap()).collect();
             let is_over = ends.iter().all(|end| matches!(*end, "DONE" | "REFUSED"));
             // Also where nothing of ours is open: it settles what the undecided intents wait for.
-            self.run(&["converge", plan]);
+            self.run(&["converge", "--plan", plan]);
             if is_over {
                 return;
             }

@@ -6,6 +6,7 @@ use onefold::core::freeze::Freeze;
 use onefold::core::plan::Plan;
 use onefold::core::time::Span;
 use onefold::error::Exit;
+use onefold::execute::pace::Pace;
 use onefold::execute::{IntentEnd, Moment};
 use onefold::store::Store;
 
@@ -17,7 +18,9 @@ use crate::on_every_database;
 async fn apply_as(store: &Store, actor: &str, name: &str, plan: &Plan, freeze: &Freeze) -> Vec<IntentEnd> {
     let worker = living_worker(actor, freeze.token, name);
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
-    let applied = executor(store, &worker).apply(plan, freeze.clone(), watch).await.unwrap();
+    let applied = executor(store, &worker)
+        .apply(plan, &plan.with_steps(), freeze, &Pace::alone(), watch)
+        .await.unwrap();
     applied.intents.into_iter().map(|(_, end)| end).collect()
 }
 

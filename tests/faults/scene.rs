@@ -17,6 +17,7 @@ use onefold::execute::apply::Applied;
 use onefold::execute::command::Commands;
 use onefold::execute::converge::Learned;
 use onefold::execute::{Executor, IntentEnd, Moment};
+use onefold::execute::pace::Pace;
 use onefold::providers::sandbox::Sandbox;
 use onefold::providers::{ANY, Providers};
 use onefold::store::Store;
@@ -155,7 +156,9 @@ impl<'s> Night<'s> {
         mut watch: impl FnMut(Moment<'_>) -> ControlFlow<()> + Send,
     ) -> Result<Applied> {
         let worker = self.worker();
-        executor(self.store, &worker).apply(&self.plan, self.freeze.clone(), &mut watch).await
+        executor(self.store, &worker)
+            .apply(&self.plan, &self.plan.with_steps(), &self.freeze, &Pace::alone(), &mut watch)
+            .await
     }
 
     /// Applies the plan; breaks off at the moment of this number, as if the process had died there.

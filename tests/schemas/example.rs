@@ -72,7 +72,9 @@ impl Example {
     }
 
     pub fn apply(&self, plan_id: &str) -> Ran {
-        self.run(&["apply", plan_id, "--yes"])
+        let limits = ["CNY", "EUR", "JPY"].map(|code| format!("{code}:1000000"));
+        let limits = limits.iter().flat_map(|limit| ["--max-refund-total", limit]);
+        self.run(&["apply", plan_id, "--yes"].into_iter().chain(limits).collect::<Vec<_>>())
     }
 
     /// Changes the site's tables behind onefold's back.
