@@ -19,12 +19,20 @@ mod history;
 mod import;
 #[path = "commands/init.rs"]
 mod init;
+#[path = "commands/limits.rs"]
+mod limits;
+#[path = "commands/outbox.rs"]
+mod outbox;
+#[path = "commands/pace.rs"]
+mod pace;
 #[path = "commands/plan.rs"]
 mod plan;
 #[path = "commands/reconcile.rs"]
 mod reconcile;
 #[path = "commands/requeue.rs"]
 mod requeue;
+#[path = "commands/settle.rs"]
+mod settle;
 #[path = "commands/show.rs"]
 mod show;
 #[path = "commands/status.rs"]

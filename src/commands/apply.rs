@@ -172,13 +172,14 @@ async fn why_not_on(
     }
     let intents: Vec<PlannedIntent> = canary.iter().map(|intent| (*intent).clone()).collect();
     let part = Plan { intents, ..plan.without_intents() };
+    // Each by itself: the sums are over the whole plan, and close when the rest is done.
     let verified = verify(&part, &store.read_intents(canary.iter().copied()).await?);
-    Ok((!verified.holds()).then(|| {
-        let broken: Vec<_> = verified
-            .intents
-            .iter()
-            .filter_map(|i| Some(format!("{}: {}", i.intent_id, i.violations.first()?)))
-            .collect();
+    let broken: Vec<_> = verified
+        .intents
+        .iter()
+        .filter_map(|i| Some(format!("{}: {}", i.intent_id, i.violations.first()?)))
+        .collect();
+    Ok((!broken.is_empty()).then(|| {
         let why = format!("The canary came out wrong, and the rest is not begun: {}", broken.join("; "));
         (why, Exit::Violations)
     }))
@@ -386,7 +387,9 @@ fn report(
             .line(format!("{} in REVIEW or UNSETTLED: nothing of these was touched.", count(n, "intent"))),
     };
     let report = match exit {
-        Exit::Done => report.line("Next:").command(format!("onefold verify {}", plan.plan_id)),
+        Exit::Done if !applied.stopped => {
+            report.line("Next:").command(format!("onefold verify {}", plan.plan_id))
+        }
         Exit::Stale => report.line("Rows moved since the plan was made. Plan again:").command("onefold plan"),
         Exit::Undecided if applied.intents.iter().all(|(_, end)| has_ended(end)) => report
             .line("The provider refused: nothing more is asked of it. To have these listed for a person:")

@@ -98,8 +98,11 @@ pub async fn run(args: DemoArgs, run_line: impl AsyncFn(Vec<String>) -> Result<R
     book.step("5. Why U-7318 keeps the order that it keeps", &["show", &plan_id, "--intent", FIRST_ORDER])
         .await?;
     book.step("6. Carry it out, with what may go back", &apply(&planned, &plan_id)?).await?;
-    book.step("7. Ask the provider about what was not answered or not known", &["converge", "--plan", &plan_id])
-        .await?;
+    book.step(
+        "7. Ask the provider about what was not answered or not known",
+        &["converge", "--plan", &plan_id],
+    )
+    .await?;
     let applied = book.step("8. Go on where that was missing", &apply(&planned, &plan_id)?).await?;
     let again = book.step("9. Decide again on what is known now", &["plan", "--show", "S-204"]).await?;
     let second_id = text(&again.json, "/plan_id")?;

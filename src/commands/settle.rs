@@ -88,13 +88,11 @@ async fn find(store: &Store, step: &str) -> Result<StepRecord> {
         (Some(_), false) => {
             Err(Error::usage(format!("several open steps begin with {step}")).hint("give more of it"))
         }
-        (None, _) => {
-            Err(match store.step(step).await? {
-                Some(record) => Error::usage(format!("step {step} is {} already", record.state))
-                    .hint(format!("onefold history --plan {}", record.plan_id)),
-                None => Error::usage(format!("no open step begins with {step}"))
-                    .hint("`onefold status` lists the steps in flight"),
-            })
-        }
+        (None, _) => Err(match store.step(step).await? {
+            Some(record) => Error::usage(format!("step {step} is {} already", record.state))
+                .hint(format!("onefold history --plan {}", record.plan_id)),
+            None => Error::usage(format!("no open step begins with {step}"))
+                .hint("`onefold status` lists the steps in flight"),
+        }),
     }
 }

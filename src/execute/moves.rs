@@ -485,6 +485,7 @@ pub(super) fn entry(actor: &str, record: &StepRecord, event: Event) -> Entry {
     entry.amount_minor = step.amount_minor;
     entry.currency = step.currency.map(|c| c.code().to_owned());
     entry.version = record.version_after.clone();
-    entry.note = record.note.clone();
+    let reference = record.provider_ref.as_ref().map(|r| format!("provider reference {r}"));
+    entry.note = record.note.clone().or(reference);
     entry
 }

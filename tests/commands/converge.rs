@@ -126,6 +126,8 @@ fn a_request_is_carried_on_under_another_freeze(site: &Site) {
     site.sql("UPDATE onefold_freezes SET lease_until_us = 1");
     let freeze = site.freeze();
     site.run(&["apply", &old, "--yes"]).fails(7, &["has lapsed"]);
-    site.run_as("bob@desk", &["converge", "--plan", &old]).ends(6).prints(&format!("who holds it by {freeze}"));
+    site.run_as("bob@desk", &["converge", "--plan", &old])
+        .ends(6)
+        .prints(&format!("who holds it by {freeze}"));
     site.run(&["converge", "--plan", &old]).ends(0).prints("payment P-B yes the refund is done");
 }

@@ -78,6 +78,13 @@ impl Site {
         folder
     }
 
+    /// Another configuration than the tests' own, for `--config`.
+    pub fn configured(&self, toml: &str) -> String {
+        let path = self.path("configured.toml");
+        std::fs::write(&path, toml).unwrap();
+        text(&path)
+    }
+
     /// Writes ledgers as four files; returns their folder.
     pub fn files(&self, ledgers: &Ledgers) -> String {
         let folder = self.path("ledgers");
@@ -195,7 +202,8 @@ pub fn sandbox() -> PathBuf {
     static FILE: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
         let limits = ["CNY", "EUR", "JPY", "KWD", "USD"].map(|code| format!("\"{code}:1000000\"")).join(", ");
-        let text = format!("[limits]\nmax_refund_total = [{limits}]\n[providers.\"*\"]\nkind = \"sandbox\"\n");
+        let text =
+            format!("[limits]\nmax_refund_total = [{limits}]\n[providers.\"*\"]\nkind = \"sandbox\"\n");
         std::fs::write(dir.path().join("onefold.toml"), text).unwrap();
         dir
     });

@@ -20,7 +20,8 @@ async fn apply_as(store: &Store, actor: &str, name: &str, plan: &Plan, freeze: &
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
     let applied = executor(store, &worker)
         .apply(plan, &plan.with_steps(), freeze, &Pace::alone(), watch)
-        .await.unwrap();
+        .await
+        .unwrap();
     applied.intents.into_iter().map(|(_, end)| end).collect()
 }
 
