@@ -17,6 +17,8 @@ mod dead_ends;
 mod kills;
 #[path = "faults/mixed.rs"]
 mod mixed;
+#[path = "faults/providers.rs"]
+mod providers;
 #[path = "faults/rivals.rs"]
 mod rivals;
 #[path = "faults/scene.rs"]

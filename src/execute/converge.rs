@@ -84,10 +84,7 @@ impl Executor<'_> {
         let ask = request.ask;
         let ran = match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
             Found::Request(answer) => self.conclude(record, answer, watch).await?,
-            Found::NoAnswer(why) => {
-                self.put_down(record, &why).await?;
-                return Ok((why, false));
-            }
+            Found::NoAnswer(why) => self.unanswered(record, &why, watch).await?,
             Found::Nothing { listed } => match self.moot(&record, &request, StepState::Withdrawn).await? {
                 Some(learned) => return Ok(learned),
                 None => match self.may_repeat(saved, &record, &request, listed).await? {

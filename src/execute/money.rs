@@ -65,11 +65,7 @@ impl Executor<'_> {
         let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
         match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
             Found::Request(answer) => self.conclude(record, answer, watch).await,
-            Found::NoAnswer(why) => {
-                let what = format!("{}: {why}", describe(&record.step));
-                self.put_down(record, &why).await?;
-                stopped(IntentEnd::Unknown(what))
-            }
+            Found::NoAnswer(why) => self.unanswered(record, &why, watch).await,
             // The provider knows no such request: the same one goes out again, under the same key.
             Found::Nothing { listed } => match self.moot(&record, &request, StepState::Withdrawn).await? {
                 Some((why, _)) => stopped(IntentEnd::Conflict(vec![format!("payment {}: {why}", step.id)])),
@@ -238,6 +234,26 @@ impl Executor<'_> {
                 Ok(Ran::Stopped(Vec::new(), IntentEnd::NotSent(format!("{what}: {why}"))))
             }
         }
+    }
+
+    /// What becomes of a request about which the provider does not say anything. The provider's report may
+    /// have been written to the payment all the same, by the service that it reports to: then the row
+    /// says so, and counts just this refund.
+    pub(super) async fn unanswered(&self, record: StepRecord, why: &str, watch: &Tell<'_>) -> Result<Ran> {
+        let row = self.store.row_state(record.step.ledger, &record.tenant_id, &record.step.id).await?;
+        let is_told = row.is_some_and(|row| {
+            row.status == record.step.to
+                && record
+                    .step
+                    .amount_minor
+                    .is_none_or(|amount| still_to_count(&record, amount, &row) == Ok(0))
+        });
+        if is_told {
+            return self.conclude(record, Answer::Done(None), watch).await;
+        }
+        let what = format!("{}: {why}", describe(&record.step));
+        self.put_down(record, why).await?;
+        Ok(Ran::Stopped(Vec::new(), IntentEnd::Unknown(what)))
     }
 
     /// Puts a claimed request down again, of which nothing new was learned.

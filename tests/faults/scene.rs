@@ -19,7 +19,7 @@ use onefold::execute::converge::Learned;
 use onefold::execute::pace::Pace;
 use onefold::execute::{Executor, IntentEnd, Moment};
 use onefold::providers::sandbox::Sandbox;
-use onefold::providers::{ANY, Providers};
+use onefold::providers::{ANY, Provider, Providers};
 use onefold::store::Store;
 use onefold::store::freezes::FreezeRequest;
 use onefold::store::plans::KeepChanges;
@@ -151,12 +151,18 @@ impl<'s> Night<'s> {
     }
 
     /// Applies the plan, telling of each moment.
-    pub async fn apply(
+    pub async fn apply(&self, watch: impl FnMut(Moment<'_>) -> ControlFlow<()>) -> Result<Applied> {
+        self.apply_through(&providers(Sandbox::well_behaved(self.store)), watch).await
+    }
+
+    /// As [`Night::apply`], with providers of a test's own.
+    pub async fn apply_through(
         &self,
-        mut watch: impl FnMut(Moment<'_>) -> ControlFlow<()> + Send,
+        providers: &Providers<'_>,
+        mut watch: impl FnMut(Moment<'_>) -> ControlFlow<()>,
     ) -> Result<Applied> {
         let worker = self.worker();
-        executor(self.store, &worker)
+        executor_with(self.store, providers, &worker)
             .apply(&self.plan, &self.plan.with_steps(), &self.freeze, &Pace::alone(), &mut watch)
             .await
     }
@@ -193,8 +199,13 @@ impl<'s> Night<'s> {
 
     /// As the command `converge` does over the tenant.
     pub async fn converge(&self) -> Vec<Learned> {
+        self.converge_through(&providers(Sandbox::well_behaved(self.store))).await
+    }
+
+    /// As [`Night::converge`], with providers of a test's own.
+    pub async fn converge_through(&self, providers: &Providers<'_>) -> Vec<Learned> {
         let worker = worker("op", 0);
-        let executor = executor(self.store, &worker);
+        let executor = executor_with(self.store, providers, &worker);
         let of_tenant = |tenant: &TenantId| tenant.as_str() == self.tenant;
         let mut open = self.store.open_steps().await.unwrap();
         open.retain(|r| of_tenant(&r.tenant_id));
@@ -280,6 +291,15 @@ pub fn worker(actor: &str, token: i64) -> Worker {
 
 /// No command of a site stands in for SQL.
 static NONE: std::sync::LazyLock<Commands> = std::sync::LazyLock::new(Commands::default);
+
+/// One provider for all payments.
+pub fn providers<'s>(provider: impl Provider + 's) -> Providers<'s> {
+    Providers::default().with(ANY, provider)
+}
+
+pub fn executor_with<'a>(store: &'a Store, providers: &'a Providers<'a>, worker: &'a Worker) -> Executor<'a> {
+    Executor { store, providers, worker, commands: &NONE, clock }
+}
 
 pub fn executor<'a>(store: &'a Store, worker: &'a Worker) -> Executor<'a> {
     let providers = Box::leak(Box::new(Providers::default().with(ANY, Sandbox::well_behaved(store))));
