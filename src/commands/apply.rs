@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::brakes::{BrakeFlags, Brakes};
 use super::converge::open_steps;
-use super::decided::refunds_in_words;
+use super::decided::{apply_line, refunds_in_words};
 use super::limits::LimitFlags;
 use super::telling::Telling;
 use super::{caveat, count, now, worker};
@@ -311,8 +311,7 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Pro
 
 /// Asks on a terminal; refuses elsewhere.
 fn ask(plan: &Plan, intents: usize, steps: usize, providers: &Providers<'_>) -> Result<()> {
-    let refused =
-        |why: &str| Error::refused(why.to_owned()).hint(format!("onefold apply {} --yes", plan.plan_id));
+    let refused = |why: &str| Error::refused(why.to_owned()).hint(format!("{} --yes", apply_line(plan)));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(refused("apply asks before it changes anything, and there is no terminal to ask on"));
     }
@@ -397,8 +396,8 @@ fn report(
         Exit::Undecided => report
             .line("Next, to learn what the provider has done, and to go on from there:")
             .command(format!("onefold converge --plan {}", plan.plan_id))
-            .command(format!("onefold apply {}", plan.plan_id)),
-        _ => report.line("Next:").command(format!("onefold apply {}", plan.plan_id)),
+            .command(apply_line(plan)),
+        _ => report.line("Next:").command(apply_line(plan)),
     };
     report.exit(exit)
 }

@@ -1,6 +1,7 @@
 //! How decisions are told: the intents of a plan, and its sums.
 
 use super::count;
+use crate::core::limits::Limits;
 use crate::core::plan::{Outcome, Plan, PlannedIntent, Sums, refunds};
 use crate::report::{Column, Report, Table};
 
@@ -134,6 +135,12 @@ pub fn steps(intent: &PlannedIntent) -> Table {
         ]);
     }
     table
+}
+
+/// The command line that carries a plan out, and states what goes back with it.
+pub fn apply_line(plan: &Plan) -> String {
+    let limits = Limits::stated(&refunds(plan.intents.iter().flat_map(|i| &i.steps)));
+    [vec![format!("onefold apply {}", plan.plan_id)], limits].concat().join(" ")
 }
 
 /// What the steps of some intents give back, in words; empty where nothing goes back.

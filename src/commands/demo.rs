@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::count;
 use super::plan::is_undecided;
+use crate::core::limits::Limits;
 use crate::core::money::Currency;
 use crate::core::plan::{Plan, refunds};
 use crate::core::status::Ledger;
@@ -128,10 +129,7 @@ const LOST_ORDER: &str = "O-20057";
 /// The command line that carries a plan out, and states what goes back with it.
 fn apply(planned: &Report, plan_id: &str) -> Result<Vec<String>> {
     let mut line = ["apply", plan_id, "--yes"].map(str::to_owned).to_vec();
-    for (currency, sum) in refunds(plan(planned)?.intents.iter().flat_map(|i| &i.steps)) {
-        line.push("--max-refund-total".to_owned());
-        line.push(format!("{}:{}", currency.code(), currency.show_bare(sum)));
-    }
+    line.extend(Limits::stated(&refunds(plan(planned)?.intents.iter().flat_map(|i| &i.steps))));
     Ok(line)
 }
 

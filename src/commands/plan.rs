@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::decided::{LISTED, tell};
+use super::decided::{LISTED, apply_line, tell};
 use super::files::{FileFlags, load, must_be_new, write_new};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
@@ -197,7 +197,7 @@ fn next(report: Report, plan: &Plan) -> Report {
         return report.line("Nothing to do: no step is planned.");
     }
     match &plan.freeze_id {
-        Some(_) => report.line("Next:").command(format!("onefold apply {}", plan.plan_id)),
+        Some(_) => report.line("Next:").command(apply_line(plan)),
         None => report.line("A dry run: freeze the scope and plan again to have a plan that can be applied."),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use clap::Args;
 use serde_json::json;
 
+use super::decided::apply_line;
 use super::progress::Progress;
 use super::status::step_table;
 use super::{caveat, count};
@@ -162,10 +163,10 @@ fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord]) -> R
             .table(step_table(in_flight))
             .line("Next, to learn what the provider has done, and to go on from there:")
             .command(format!("onefold converge --plan {}", plan.plan_id))
-            .command(format!("onefold apply {}", plan.plan_id)),
-        (true, 1..) if saved.state == PlanState::Open => report
-            .line("The plan has not been carried out to its end. Next:")
-            .command(format!("onefold apply {}", plan.plan_id)),
+            .command(apply_line(plan)),
+        (true, 1..) if saved.state == PlanState::Open => {
+            report.line("The plan has not been carried out to its end. Next:").command(apply_line(plan))
+        }
         _ => report,
     };
     report.exit(exit)

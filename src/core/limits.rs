@@ -54,6 +54,14 @@ impl Limits {
         }
     }
 
+    /// The words of a command line that state sums as the limits.
+    pub fn stated(sums: &BTreeMap<Currency, i128>) -> Vec<String> {
+        let stated = |(currency, sum): (&Currency, &i128)| {
+            ["--max-refund-total".to_owned(), format!("{}:{}", currency.code(), currency.show_bare(*sum))]
+        };
+        sums.iter().flat_map(stated).collect()
+    }
+
     /// Refuses what is still to do of a plan where it is more than these allow.
     ///
     /// # Errors
@@ -70,11 +78,11 @@ impl Limits {
         }
         let sums = refunds(left());
         let meant = || {
-            let flags: Vec<_> = sums
-                .iter()
-                .map(|(c, sum)| format!(" --max-refund-total {}:{}", c.code(), c.show_bare(*sum)))
-                .collect();
-            format!("where that is meant, state it: onefold apply {}{}", plan.plan_id, flags.concat())
+            format!(
+                "where that is meant, state it: onefold apply {} {}",
+                plan.plan_id,
+                Self::stated(&sums).join(" ")
+            )
         };
         if self.max_refunds.is_empty() {
             let number = left().filter(|step| step.is_refund()).count();

@@ -42,7 +42,10 @@ fn without_a_terminal_it_wants_yes(site: &Site) {
     site.import(&doubled().ledgers);
     site.freeze();
     let plan = site.plan();
-    site.run(&["apply", &plan]).fails(7, &["no terminal to ask on", &format!("onefold apply {plan} --yes")]);
+    site.run(&["apply", &plan]).fails(
+        7,
+        &["no terminal to ask on", &format!("onefold apply {plan} --max-refund-total CNY:10.00 --yes")],
+    );
     assert_eq!(site.order("B"), "PAID");
     site.run(&["apply", "PL-none", "--yes"]).fails(2, &["no plan PL-none", "onefold status"]);
 }
