@@ -9,13 +9,14 @@ use super::decided::{LISTED, apply_line, tell};
 use super::files::{FileFlags, load, must_be_new, write_new};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
-use super::{caveat, freeze_over, new_id, now, scope_in_words};
+use super::{caveat, count, freeze_over, new_id, now, scope_in_words};
 use crate::config::Config;
 use crate::core::evidence::{Evidence, KeepOverride};
 use crate::core::freeze::Freeze;
 use crate::core::ids::{OrderId, TenantId};
+use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::plan::{Outcome, Plan, make};
+use crate::core::plan::{Outcome, Plan, make, make_of};
 use crate::core::scope::Scope;
 use crate::error::{Error, Exit, Result};
 use crate::files::LedgerFiles;
@@ -101,7 +102,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let mut evidence = store.evidence().await?;
         choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
         let as_of = as_of.or(freeze.as_ref().map(|f| f.frozen_at)).unwrap_or(made_at);
-        let decided = make(&ledgers, &scope, &policy, as_of, &evidence)?;
+        let may_plan = |intent: &Intent<'_>| freeze.as_ref().is_none_or(|f| f.may_plan(intent));
+        let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
         let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
         store.save_plan(&plan, &keeps, &config.actor).await?;
         progress.end();
@@ -114,7 +116,15 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         write_new(path, &(text + "\n"))?;
     }
     let report = tell(basis(Report::new(json!(plan)).title(heading(&plan)), &plan), &plan, LISTED);
-    let mut report = under.as_ref().and_then(caveat).into_iter().fold(report, Report::line);
+    let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
+    let narrowed = narrowed.map(|(freeze_id, held)| {
+        format!(
+            "{freeze_id} is narrowed: decided are only the {} that it still holds.",
+            count(held, "intent")
+        )
+    });
+    let caveat = under.as_ref().and_then(caveat);
+    let mut report = caveat.into_iter().chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.map(|f| f.mode));
     let report = if args.files.is_some() { report } else { next(report, &plan) };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })

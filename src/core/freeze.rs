@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::ids::*;
+use super::join::Intent;
 use super::ledger::Ledgers;
 use super::plan::PlannedIntent;
 use super::scope::{Place, Scope};
@@ -81,6 +82,13 @@ pub struct HeldIntent {
 }
 
 impl HeldIntent {
+    /// Whether a row of this intent is held.
+    pub fn touches(&self, intent: &Intent<'_>) -> bool {
+        self.tenant_id == *intent.tenant_id
+            && (intent.orders.iter().any(|o| self.orders.contains(&o.order.order_id))
+                || intent.orphans.iter().any(|o| self.orphans.contains(&(o.ledger(), o.id()))))
+    }
+
     pub fn holds(&self, intent: &PlannedIntent) -> bool {
         self.tenant_id == intent.tenant_id
             && intent.orders.iter().all(|id| self.orders.contains(id))
@@ -122,6 +130,11 @@ impl Freeze {
     /// What is left of its lease; none when it has lapsed.
     pub fn time_left(&self, now: Timestamp) -> Option<Span> {
         self.is_live(now).then(|| self.lease_until.since(now))
+    }
+
+    /// Whether a plan under it may be about this intent: a narrowed freeze holds only some still.
+    pub fn may_plan(&self, intent: &Intent<'_>) -> bool {
+        self.narrowed_to.as_ref().is_none_or(|held| held.iter().any(|h| h.touches(intent)))
     }
 
     /// Whether it stops what a service asks about.

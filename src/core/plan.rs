@@ -247,11 +247,24 @@ pub fn make(
     as_of: Timestamp,
     evidence: &Evidence,
 ) -> Result<Decided, PlanError> {
+    make_of(ledgers, scope, policy, as_of, evidence, |_| true)
+}
+
+/// As [`make`], of those intents in scope that are `wanted`: under a freeze that holds only some still,
+/// nothing else can be carried out.
+pub fn make_of(
+    ledgers: &Ledgers,
+    scope: &Scope,
+    policy: &Policy,
+    as_of: Timestamp,
+    evidence: &Evidence,
+    wanted: impl Fn(&Intent<'_>) -> bool,
+) -> Result<Decided, PlanError> {
     let joined = Joined::new(ledgers, policy, as_of);
     let mut counter = Counter::default();
     let mut intents = Vec::new();
     let mut live_orders = 0;
-    for intent in joined.intents().filter(|i| i.in_scope(scope)) {
+    for intent in joined.intents().filter(|i| i.in_scope(scope) && wanted(i)) {
         let planned = plan_intent(&intent, policy, as_of, evidence)?;
         counter.add(&intent, &planned, as_of);
         live_orders += intent.orders.iter().filter(|o| o.order.status.is_live()).count() as u64;

@@ -1,5 +1,6 @@
 //! `onefold thaw`
 
+use crate::common::book::Book;
 use crate::common::site::Site;
 use crate::{doubled, on_each_database};
 use onefold::core::time::{Span, Timestamp};
@@ -10,6 +11,7 @@ on_each_database![
     a_refund_that_is_not_finished_stays_frozen,
     a_refund_about_a_closed_order_stays_frozen_until_it_ends,
     another_plans_policy_lets_nothing_go,
+    a_narrowed_freeze_lets_what_it_still_holds_be_planned,
     only_its_owner_or_force,
     kept_orders_whose_hold_lapses_are_told_first,
 ];
@@ -88,6 +90,31 @@ fn another_plans_policy_lets_nothing_go(site: &Site) {
     site.plan();
     site.run(&["plan", "--user", "other", "--distinct-keys", "split"]).ends(0);
     site.run(&["thaw", &freeze]).ends(6).prints("REVIEW: DISTINCT_KEYS");
+}
+
+fn a_narrowed_freeze_lets_what_it_still_holds_be_planned(site: &Site) {
+    let mut book = Book::new();
+    book.bought("A", 0);
+    book.reserved("B", 10);
+    book.payment("P-B", "B", 12, "UNKNOWN");
+    site.provider(&[("P-B", "ok")]);
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    site.plan();
+    site.run(&["thaw", &freeze]).ends(6).prints("UNSETTLED");
+    // Meanwhile the show sells on, and doubles another purchase.
+    book.bought("C", 1800);
+    book.bought("D", 1810);
+    site.import(&book.ledgers);
+    site.run(&["converge", "--show", "show"]).ends(0);
+    site.run(&["plan"]).ends(0).prints("is narrowed: decided are only the 1 intent that it still holds");
+    let plan = site.json(&["plan"]);
+    assert_eq!(plan["intents"].as_array().unwrap().len(), 1, "{plan:#}");
+    assert_eq!(plan["intents"][0]["orders"], serde_json::json!(["A", "B"]));
+    site.run(&["apply", plan["plan_id"].as_str().unwrap(), "--yes"]).ends(0);
+    assert_eq!((site.order("B"), site.payment("P-B")), ("CANCELLED".into(), "REFUNDED".into()));
+    assert_eq!((site.order("D"), site.payment("P-D")), ("PAID".into(), "CAPTURED".into()));
+    site.run(&["thaw", &freeze]).ends(0).prints("is thawed.");
 }
 
 fn only_its_owner_or_force(site: &Site) {
