@@ -92,6 +92,7 @@ enum Command {
     Settle(commands::settle::SettleArgs),
     Requeue(commands::requeue::RequeueArgs),
     Thaw(commands::thaw::ThawArgs),
+    Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
     Check(commands::check::CheckArgs),
 }
@@ -190,6 +191,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::Settle(args) => commands::settle::run(config, args).await,
         Command::Requeue(args) => commands::requeue::run(config, args).await,
         Command::Thaw(args) => commands::thaw::run(config, args).await,
+        Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
     }

@@ -13,6 +13,8 @@ mod demo;
 mod every_verb;
 #[path = "commands/freeze.rs"]
 mod freeze;
+#[path = "commands/guard.rs"]
+mod guard;
 #[path = "commands/history.rs"]
 mod history;
 #[path = "commands/import.rs"]

@@ -7,6 +7,7 @@ pub mod demo;
 pub mod flags;
 pub mod freeze;
 pub mod frozen;
+pub mod guard;
 pub mod history;
 pub mod import;
 pub mod init;

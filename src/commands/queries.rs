@@ -28,21 +28,17 @@ pub struct QueriesArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Write ledgers/*.sql, moves/*.sql and enforce/*.sql into a folder; nothing is written over
+    /// Write ledgers/*.sql, moves/*.sql, enforce/ and unique/ into a folder; nothing is written over
     Export {
         /// The folder
         dir: PathBuf,
     },
 }
 
-/// The folders of SQL that a site may shadow.
-const OPEN: [&str; 3] = ["ledgers/", "moves/", "enforce/"];
-
 pub async fn run(_: &Config, args: QueriesArgs) -> Result<Report> {
     let What::Export { dir } = args.what;
     let ours = Queries::default();
-    let names: Vec<_> =
-        Queries::names().into_iter().filter(|name| OPEN.iter().any(|open| name.starts_with(open))).collect();
+    let names: Vec<_> = Queries::names().into_iter().filter(|name| Queries::may_be_shadowed(name)).collect();
     let there: Vec<_> =
         names.iter().map(|name| dir.join(format!("{name}.sql"))).filter(|path| path.exists()).collect();
     if let Some(path) = there.first() {

@@ -24,6 +24,15 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// The folder of its own SQL files.
+    pub(super) const fn folder(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+        }
+    }
+
     /// Of a URL's scheme.
     ///
     /// # Errors

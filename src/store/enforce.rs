@@ -74,7 +74,7 @@ impl Store {
     }
 
     async fn guard<'s>(&'s self, database: &'s Database) -> Result<Guard<'s>> {
-        let dialect = folder(database.dialect);
+        let dialect = database.dialect.folder();
         let mut texts = Vec::new();
         for ledger in [Ledger::Orders, Ledger::Payments] {
             let rows = if self.is_in(ledger, database) {
@@ -268,14 +268,14 @@ impl Store {
 
     /// A connection of its own that waits for no lock longer than 2 s.
     async fn patient_for_2_s(&self, database: &Database) -> Result<Connection> {
-        let file = format!("enforce/{}/wait_briefly", folder(database.dialect));
+        let file = format!("enforce/{}/wait_briefly", database.dialect.folder());
         let mut connection = database.connection().await?.detach();
         database.run_script(&mut connection, &code(self.queries.get(&file)?)).await?;
         Ok(connection)
     }
 
     async fn installed(&self, on: &mut Connection, database: &Database) -> Result<Vec<Installed>> {
-        let file = format!("enforce/{}/installed", folder(database.dialect));
+        let file = format!("enforce/{}/installed", database.dialect.folder());
         let statement = database.statement(&self.queries, &file, &Values::new())?;
         let mut all = Vec::new();
         for row in database.fetch(on, &statement).await? {
@@ -308,18 +308,10 @@ impl Guard<'_> {
 }
 
 impl Database {
-    async fn run_script(&self, on: &mut Connection, sql: &str) -> Result<()> {
+    /// Runs a text as it is, outside any transaction of ours.
+    pub(super) async fn run_script(&self, on: &mut Connection, sql: &str) -> Result<()> {
         let statement = Statement { sql: sql.to_owned(), arguments: Vec::new() };
         statement.script().execute(on).await.map(drop).map_err(|e| self.failed(&e))
-    }
-}
-
-/// The folder of a dialect's own files.
-const fn folder(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "sqlite",
-        Dialect::Postgres => "postgres",
-        Dialect::Mysql => "mysql",
     }
 }
 
@@ -332,7 +324,7 @@ fn made_by(sql: &str) -> Option<(&str, &str)> {
 }
 
 /// A file's text without the lines that are comments.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     text.lines().filter(|l| !l.trim_start().starts_with("--")).collect::<Vec<_>>().join("\n")
 }
 

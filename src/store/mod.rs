@@ -18,6 +18,7 @@ pub mod schema;
 pub mod sql;
 pub mod statuses;
 pub mod steps;
+pub mod unique;
 
 pub use connect::{Connection, Database, Dialect, Transaction, without_password};
 pub use sql::Queries;

@@ -34,7 +34,16 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Ours, shadowed file by file by those of `folder`: its `ledgers/`, `moves/` and `enforce/`.
+    /// Whether a site may bring a file of its own in the place of this one of ours.
+    pub fn may_be_shadowed(name: &str) -> bool {
+        match name.split_once('/') {
+            Some(("ledgers" | "moves" | "enforce", _)) => true,
+            Some(("unique", of)) => is_index(of),
+            _ => false,
+        }
+    }
+
+    /// Ours, shadowed file by file by those of `folder`: its `ledgers/`, `moves/`, `enforce/` and `unique/`.
     ///
     /// # Errors
     /// Usage, when the folder cannot be read, or holds an SQL file that shadows nothing.
@@ -43,13 +52,12 @@ impl Queries {
         collect(folder, folder, &mut shadows)?;
         let ours = Self::names();
         for name in shadows.keys() {
-            let may_be = match name.split_once('/') {
-                Some(("ledgers", _)) => ours.contains(name),
+            let is_one = match name.split_once('/') {
                 Some(("moves", of)) => is_move(of),
                 Some(("enforce", _)) => true,
-                _ => false,
+                _ => ours.contains(name) && Self::may_be_shadowed(name),
             };
-            if !may_be {
+            if !is_one {
                 return Err(Error::usage(format!(
                     "{}: {name}.sql shadows no file of ours",
                     folder.display()
@@ -57,7 +65,7 @@ impl Queries {
                 .hint(
                     "there may be ledgers/{orders,payments,inventory,messages}.sql, \
                      moves/{order,payment,hold,message}.sql, one for a single move such as \
-                     moves/payment.refunding.sql, and enforce/…; `onefold queries export DIR` writes ours",
+                     moves/payment.refunding.sql, enforce/… and unique/…; `onefold queries export DIR` writes ours",
                 ));
             }
         }
@@ -109,6 +117,11 @@ impl Queries {
         names.sort();
         names
     }
+}
+
+/// Whether a file below `unique/` makes an index, or the column that one is over.
+fn is_index(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(_, file)| file != "installed" && !file.starts_with("remove"))
 }
 
 /// Whether a name is that of a ledger's moves, or of one move: `payment`, `payment.refunding`.

@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "demo",
     "init",
     "import",
@@ -25,6 +25,7 @@ const VERBS: [&str; 17] = [
     "apply",
     "converge",
     "settle",
+    "guard",
     "verify",
     "history",
     "requeue",

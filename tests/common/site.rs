@@ -156,6 +156,11 @@ impl Site {
         self.db.run_now(statement);
     }
 
+    /// Whether the database lets a statement through.
+    pub fn may(&self, statement: &str) -> bool {
+        aside(async || self.db.try_run(statement).await)
+    }
+
     /// Changes another database.
     pub fn execute(&self, url: &str, statement: &str) {
         aside(async || run_on(url, statement.to_owned()).await);

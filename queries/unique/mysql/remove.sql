@@ -1,0 +1,2 @@
+-- Removes an index of ours, online.
+ALTER TABLE {place} DROP INDEX {name}, LOCK = NONE

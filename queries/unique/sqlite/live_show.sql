@@ -1,0 +1,3 @@
+-- A buyer has one live order a show. Your own schema: an index of this name on your table.
+CREATE UNIQUE INDEX onefold_unique_live_show ON orders (tenant_id, user_id, show_id)
+WHERE status IN ('PENDING_PAYMENT', 'PAID', 'TICKETED')

@@ -1,0 +1,2 @@
+-- Removes an index of ours.
+DROP INDEX {name}
