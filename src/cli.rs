@@ -93,6 +93,7 @@ enum Command {
     Thaw(commands::thaw::ThawArgs),
     Queries(commands::queries::QueriesArgs),
     Check(commands::check::CheckArgs),
+    Provider(commands::provider::ProviderArgs),
 }
 
 /// Parses the command line, runs the command, prints its report and says how the process ends.
@@ -190,6 +191,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
+        Command::Provider(args) => commands::provider::run(config, args).await,
     }
 }
 
