@@ -19,6 +19,8 @@ mod faults;
 mod lists;
 #[path = "providers/presets.rs"]
 mod presets;
+#[path = "providers/readme.rs"]
+mod readme;
 #[path = "providers/repeats.rs"]
 mod repeats;
 #[path = "providers/requests.rs"]
