@@ -120,3 +120,24 @@ fn what_is_typed_wrong() {
     run(&site, &["stripe", "--payment", "P-A", "--tenant", "t"])
         .fails(2, &["payment P-A is with \"pay\"", "provider test pay"]);
 }
+
+#[test]
+fn a_proxy_is_not_asked_about_this_machine() {
+    let pay = Pay::new([("P-A", 1000)], Misbehaviour::default());
+    let site = site(&pay.configuration("pay"));
+    let line = [&["provider", "test"], &OF_A[..]].concat();
+    let mut command = site.command(&line);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+        command.env(name, nobody());
+    }
+    crate::common::site::run(command.env("PAY_TOKEN", TOKEN), &line).ends(0);
+}
+
+#[test]
+fn certificates_of_ones_own_must_be_there() {
+    let pay = Pay::new([], Misbehaviour::default()).configuration("pay");
+    let site = site(&pay.replace("timeout =", "ca_file = \"ca.pem\"\ntimeout ="));
+    run(&site, &["pay"]).fails(2, &["[providers.pay]: ca_file = ca.pem", "certificates as PEM"]);
+    std::fs::write(site.folder().join("ca.pem"), "nothing\n").unwrap();
+    run(&site, &["pay"]).fails(2, &["holds no certificate"]);
+}
