@@ -27,6 +27,8 @@ mod repeats;
 mod requests;
 #[path = "providers/secrets.rs"]
 mod secrets;
+#[path = "providers/tls.rs"]
+mod tls;
 #[path = "providers/whole.rs"]
 mod whole;
 
