@@ -95,6 +95,7 @@ enum Command {
     Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
     Check(commands::check::CheckArgs),
+    Provider(commands::provider::ProviderArgs),
 }
 
 /// Parses the command line, runs the command, prints its report and says how the process ends.
@@ -194,6 +195,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
+        Command::Provider(args) => commands::provider::run(config, args).await,
     }
 }
 

@@ -212,13 +212,19 @@ impl Config {
         for text in &file.limits.max_refund_total {
             limits.add_refunds(text).map_err(|e| e.context("[limits] max_refund_total"))?;
         }
+        let mut providers = BTreeMap::new();
+        for (name, settings) in file.providers {
+            let of_file = path.as_deref().unwrap_or(Path::new(FILE)).display();
+            settings.check().map_err(|e| e.context(format!("{of_file}: [providers.{name}]")))?;
+            providers.insert(name, settings.beside(&folder));
+        }
         let ExecTable { order, payment, hold, message } = file.exec;
         let moves = Ledger::ALL.into_iter().zip([order, payment, hold, message]);
         Ok(Self {
             places,
             queries: flags.queries.or(file.queries.map(|dir| folder.join(dir))),
             statuses,
-            providers: file.providers,
+            providers,
             commands: Commands {
                 moves: moves.filter_map(|(ledger, command)| Some((ledger, command?))).collect(),
                 after_apply: file.after_apply,

@@ -20,6 +20,7 @@ pub mod core;
 pub mod error;
 pub mod execute;
 pub mod files;
+pub mod program;
 pub mod providers;
 pub mod report;
 pub mod store;

@@ -12,6 +12,7 @@ pub mod history;
 pub mod import;
 pub mod init;
 pub mod plan;
+pub mod provider;
 pub mod queries;
 pub mod reconcile;
 pub mod requeue;

@@ -1,19 +1,16 @@
-//! Commands of the site: instead of SQL for rows that live in no database, and after apply. Each
-//! gets one JSON object on stdin; no shell is between.
+//! Commands of the site: instead of SQL for rows that live in no database, and after apply.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 use crate::core::ids::Version;
 use crate::core::ledger::Shard;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
+use crate::program;
 use crate::store::moves::{Move, Moved, RowState};
 
 /// Each a program and its arguments.
@@ -69,36 +66,7 @@ pub async fn move_row(command: &[String], shard: Shard, asked: &Move<'_>) -> Res
 /// # Errors
 /// Failure, with the last line that it printed to stderr.
 pub async fn run(command: &[String], input: &Value) -> Result<Vec<u8>> {
-    let failed = |what: String| Error::failure(format!("{}: {what}", name(command)));
-    let (program, arguments) =
-        command.split_first().ok_or_else(|| Error::usage("a command has no program"))?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|e| failed(format!("cannot be run: {e}")))?;
-    let text = input.to_string();
-    let stdin = child.stdin.take();
-    let ran = tokio::time::timeout(LIMIT, async {
-        if let Some(mut stdin) = stdin {
-            // A command that does not read its input is no failure.
-            let _ = stdin.write_all(text.as_bytes()).await;
-        }
-        child.wait_with_output().await
-    });
-    let output = ran
-        .await
-        .map_err(|_| failed(format!("did not end within {} s", LIMIT.as_secs())))?
-        .map_err(|e| failed(e.to_string()))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.lines().next_back().unwrap_or_default();
-    Err(failed(format!("ended with {}: {last}", output.status)))
+    Ok(program::run(command, input, LIMIT).await?)
 }
 
 fn name(command: &[String]) -> &str {

@@ -1,6 +1,8 @@
 //! Who moves money. A provider is asked under a key of ours that belongs to the effect; asking
 //! again under the same key never moves it twice.
 
+pub mod exec;
+pub mod http;
 pub mod outbox;
 pub mod sandbox;
 pub mod settings;
@@ -11,7 +13,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::core::ids::*;
-use crate::core::ledger::Shard;
+use crate::core::ledger::{Payment, Shard};
 use crate::core::money::Currency;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
@@ -57,6 +59,21 @@ pub struct Charge {
     pub currency: Currency,
     /// Where the payment's row lies.
     pub shard: Shard,
+}
+
+impl From<&Payment> for Charge {
+    fn from(payment: &Payment) -> Self {
+        Self {
+            tenant_id: payment.tenant_id.clone(),
+            payment_id: payment.payment_id.clone(),
+            provider: payment.provider.clone(),
+            provider_txn_id: payment.provider_txn_id.clone(),
+            amount_minor: payment.amount_minor,
+            refunded_minor: payment.refunded_minor,
+            currency: payment.currency,
+            shard: payment.shard,
+        }
+    }
 }
 
 /// One request: the same key is always about the same effect, with the same amount.
@@ -128,11 +145,57 @@ pub enum ChargeState {
     NoAnswer(String),
 }
 
+/// What a request to a provider is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    Refund,
+    Void,
+    /// What became of a request.
+    Query,
+    /// What became of a charge.
+    Charge,
+}
+
+impl Doing {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refund => "refund",
+            Self::Void => "void",
+            Self::Query => "query",
+            Self::Charge => "charge",
+        }
+    }
+}
+
+impl From<Ask> for Doing {
+    fn from(ask: Ask) -> Self {
+        match ask {
+            Ask::Refund { .. } => Self::Refund,
+            Ask::Void => Self::Void,
+        }
+    }
+}
+
+/// A request as it would leave, for a person who checks a configuration. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    pub doing: Doing,
+    /// With line breaks.
+    pub text: String,
+    /// The same as one object.
+    pub json: serde_json::Value,
+}
+
 /// One way to move money.
 #[async_trait(?Send)]
 pub trait Provider {
     /// What to call it in reports.
     fn name(&self) -> String;
+
+    /// Whether it answers when it is asked about a charge, without a trace of the question being left.
+    fn answers_at_once(&self) -> bool {
+        true
+    }
 
     /// For how long it recognises the key of a request that it has had; `None`: for ever. After that,
     /// a request that it does not know is not sent again unless it lists the charge's refunds.
@@ -144,6 +207,12 @@ pub trait Provider {
     /// transaction: they have left as soon as that leg is done.
     fn leaves_with_first_leg(&self) -> bool {
         false
+    }
+
+    /// What would leave for a request, for asking what became of it, and for asking about its charge;
+    /// nothing leaves by it. What cannot be asked is not among it.
+    fn shown(&self, _request: &Request) -> Vec<Shown> {
+        Vec::new()
     }
 
     /// Sends a request. Its key is the effect's own, so sending it twice is the same as once.
@@ -186,6 +255,18 @@ impl<'s> Providers<'s> {
         self.0.get(name).or_else(|| self.0.get(ANY)).map(Box::as_ref).ok_or_else(|| {
             Error::refused(format!("no provider is configured for payments of {name:?}"))
                 .hint(format!("name one in onefold.toml: [providers.{name}], or [providers.\"*\"] for all"))
+        })
+    }
+
+    /// The provider that is configured under just this name.
+    ///
+    /// # Errors
+    /// Usage, where none is.
+    pub fn named(&self, name: &str) -> Result<&(dyn Provider + 's)> {
+        self.0.get(name).map(Box::as_ref).ok_or_else(|| {
+            let names: Vec<_> = self.0.keys().map(|name| format!("{name:?}")).collect();
+            Error::usage(format!("no provider is configured under the name {name:?}"))
+                .hint(format!("there are {}", names.join(", ")))
         })
     }
 

@@ -2,8 +2,9 @@
 //! answer comes in the same row. Written is accepted, never done.
 
 use async_trait::async_trait;
+use serde_json::json;
 
-use super::{Answer, Ask, Charge, ChargeState, Found, Provider, Request};
+use super::{Answer, Ask, Charge, ChargeState, Doing, Found, Provider, Request, Shown};
 use crate::core::hash::FieldHash;
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
@@ -12,6 +13,9 @@ use crate::store::outbox::{OutboxAnswer, OutboxCharge, OutboxKind, OutboxRequest
 
 /// How old an answer about a charge may be when it is read; what is older is asked anew.
 const FRESH: Span = Span::from_mins(60);
+
+/// What a question about a charge says for the service's own books.
+const ASKED: &str = "what became of this charge?";
 
 pub struct Outbox<'s> {
     store: &'s Store,
@@ -53,6 +57,26 @@ impl Provider for Outbox<'_> {
         "outbox (your payment service)".to_owned()
     }
 
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
+    fn shown(&self, request: &Request) -> Vec<Shown> {
+        let show = |doing: Doing, row: &OutboxRequest| {
+            let json = json!({
+                "request_key": row.request_key, "kind": row.kind.as_str(), "tenant_id": row.tenant_id,
+                "payment_id": row.payment_id, "provider": row.provider, "provider_txn_id": row.provider_txn_id,
+                "amount_minor": row.amount_minor, "currency": row.currency, "reason": row.reason,
+                "state": OutboxState::Requested.as_str(),
+            });
+            let text = format!("a row in onefold_outbox, beside the payment: {json}");
+            Shown { doing, text, json: json!({ "table": "onefold_outbox", "row": json }) }
+        };
+        let ask_key = "a new key each time it is asked";
+        let query = about(&request.charge, OutboxKind::Query, ask_key, ASKED);
+        vec![show(request.ask.into(), &row(request)), show(Doing::Charge, &query)]
+    }
+
     fn leaves_with_first_leg(&self) -> bool {
         true
     }
@@ -91,7 +115,7 @@ impl Provider for Outbox<'_> {
                     .text(charge.payment_id.as_str())
                     .number(now.micros())
                     .hex();
-                let query = about(charge, OutboxKind::Query, &key, "what became of this charge?");
+                let query = about(charge, OutboxKind::Query, &key, ASKED);
                 self.store.outbox_add(charge.shard, &query, now).await?;
                 Ok(ChargeState::NoAnswer("the payment service is asked; run converge again".to_owned()))
             }

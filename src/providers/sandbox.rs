@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::{Answer, Ask, Charge, ChargeState, Found, Provider, Request};
+use super::{Answer, Ask, Charge, ChargeState, Doing, Found, Provider, Request, Shown};
 use crate::core::hash::FieldHash;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
@@ -129,6 +130,31 @@ impl<'s> Sandbox<'s> {
 impl Provider for Sandbox<'_> {
     fn name(&self) -> String {
         "sandbox (no real money moves)".to_owned()
+    }
+
+    fn shown(&self, request: &Request) -> Vec<Shown> {
+        let send = Doing::from(request.ask);
+        let amount_minor = request.ask.refund_minor();
+        let charge = charge_ref(&request.charge);
+        let json = json!({
+            "do": send.as_str(), "key": request.key, "tenant_id": request.charge.tenant_id,
+            "provider": request.charge.provider, "charge": charge, "amount_minor": amount_minor,
+            "currency": request.charge.currency,
+        });
+        let told = |doing: Doing, what: String, json: serde_json::Value| Shown { doing, text: what, json };
+        vec![
+            told(send, format!("nothing leaves; its own tables would be told of {json}"), json.clone()),
+            told(
+                Doing::Query,
+                format!("its own tables are asked for the request of key {}", request.key),
+                json!({ "do": "query", "key": request.key }),
+            ),
+            told(
+                Doing::Charge,
+                format!("its own tables are asked for the charge {charge}"),
+                json!({ "do": "charge", "charge": charge }),
+            ),
+        ]
     }
 
     async fn send(&self, request: &Request, now: Timestamp) -> Result<Answer> {

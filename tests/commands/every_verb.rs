@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "demo",
     "init",
     "import",
@@ -31,6 +31,7 @@ const VERBS: [&str; 18] = [
     "requeue",
     "thaw",
     "queries",
+    "provider",
 ];
 
 fn json_is_one_object_for_every_verb(site: &Site) {

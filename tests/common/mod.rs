@@ -4,7 +4,9 @@
 
 pub mod book;
 pub mod databases;
+pub mod pay;
 pub mod random;
+pub mod server;
 pub mod site;
 
 use std::collections::HashMap;
