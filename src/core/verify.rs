@@ -113,6 +113,11 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// Whether it is only that a step has not been carried out: so it is while a request is in flight.
+    pub const fn is_unfinished(&self) -> bool {
+        matches!(self, Self::OrderInMotion { .. } | Self::NotDone { .. })
+    }
+
     /// The ids of the rows that it names.
     fn rows(&self) -> Vec<String> {
         match self {
@@ -286,8 +291,9 @@ impl Tally {
             self.refunds.entry((tenant_id.clone(), currency)).or_default().0 += i128::from(amount);
         }
         for charge in &now.charges {
-            let (row, net) = (charge.row, charge.net_minor());
+            let row = charge.row;
             let refund = refunds.get(row.payment_id.as_str());
+            let net = still_there(charge, refund.is_some());
             if let Some(planned) = refund {
                 let done = i128::from(refunded_since(row, *planned));
                 self.refunds.entry((tenant_id.clone(), row.currency)).or_default().1 += done;
@@ -385,6 +391,14 @@ fn violations(intent: &PlannedIntent, now: &IntentNow<'_>) -> Vec<Violation> {
     found
 }
 
+/// What a charge still holds. One that is being refunded by the plan does, until the refund has ended.
+fn still_there(charge: &Charge<'_>, is_refunded_by_plan: bool) -> i128 {
+    match charge.status {
+        PaymentStatus::Refunding if is_refunded_by_plan && charge.carries => charge.row.left_minor().into(),
+        _ => charge.net_minor(),
+    }
+}
+
 /// Money that came to the intent or left it, and that no refund of the plan accounts for.
 fn moved_behind(intent: &PlannedIntent, now: &IntentNow<'_>) -> Vec<Violation> {
     let refunds: HashMap<&str, i64> =
@@ -395,8 +409,9 @@ fn moved_behind(intent: &PlannedIntent, now: &IntentNow<'_>) -> Vec<Violation> {
     }
     for charge in &now.charges {
         let sum = sums.entry(charge.row.currency).or_default();
-        sum.1 += charge.net_minor();
-        if let Some(planned) = refunds.get(charge.row.payment_id.as_str()) {
+        let refund = refunds.get(charge.row.payment_id.as_str());
+        sum.1 += still_there(charge, refund.is_some());
+        if let Some(planned) = refund {
             // More than planned is told of the refund itself.
             sum.0 -= i128::from(refunded_since(charge.row, *planned).min(*planned));
         }
