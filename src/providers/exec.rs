@@ -71,6 +71,7 @@ pub(super) fn duration(name: &str, text: &str, longest: Duration) -> Result<Dura
     Ok(duration)
 }
 
+/// A provider that is a program.
 pub struct Exec {
     command: Vec<String>,
     limit: Duration,

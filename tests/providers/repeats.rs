@@ -71,6 +71,23 @@ fn retry_after_is_waited_for_and_not_for_ever() {
 }
 
 #[test]
+fn while_it_asks_to_be_left_alone_nothing_leaves() {
+    let server = Server::answering([Reply::text(429, "").with("retry-after", "3600"), done()]);
+    let provider = http(&plain(&server.url()));
+    is_unknown(send(&provider, &refund()), "HTTP 429");
+    is_not_sent(send(&provider, &refund()), "asks to be left alone for another 900 s");
+    no_answer(ask(&provider, &refund()), "asks to be left alone");
+    server.only();
+    // A short while is waited for.
+    let server = Server::answering([Reply::text(503, "").with("retry-after", "1"), done()]);
+    let provider = http(&plain(&server.url()));
+    is_unknown(send(&provider, &refund()), "HTTP 503");
+    assert_eq!(send(&provider, &refund()), Answer::Done(Some("re_1".into())));
+    let seen = server.seen();
+    assert!(seen[1].at - seen[0].at >= Duration::from_millis(990));
+}
+
+#[test]
 fn not_sent_after_a_lost_answer_is_unknown() {
     let server = Server::answering([Reply::HangUp, Reply::json(401, json!({ "why": "who?" }))]);
     is_unknown(send(&http(&idempotent(&server.url())), &refund()), "the last one: who?");

@@ -46,6 +46,7 @@ const PAGES: usize = 50;
 /// How much of a provider's own words is told, in characters.
 const WORDS: usize = 300;
 
+/// A provider that is asked over HTTP.
 pub struct Http {
     base_url: String,
     operations: BTreeMap<Doing, Vec<Operation>>,
@@ -201,6 +202,14 @@ impl Http {
         let attempts = if is_safe { self.attempts } else { 1 };
         let mut may_have_left = None;
         let mut tries = 0;
+        let rest = self.breaker.rest();
+        if Instant::now() + rest + self.timeout > deadline && !rest.is_zero() {
+            return Err(format!(
+                "the provider asks to be left alone for another {} s",
+                rest.as_secs_f64().ceil()
+            ));
+        }
+        tokio::time::sleep(rest).await;
         loop {
             if let Err(why) = self.breaker.admit() {
                 // Between two tries: what the tries before were stands.
@@ -231,6 +240,9 @@ impl Http {
             let wait = patience::wait(tries, asked_for);
             let is_last = next == Again::No || tries >= attempts || Instant::now() + wait >= deadline;
             if is_last {
+                if let Some(asked_for) = asked_for {
+                    self.breaker.rests(asked_for);
+                }
                 return Ok(Ended { last: ended, may_have_left });
             }
             match &ended {

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 /// The wait before the first repeat; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(300);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// However long a provider asks to be left alone, a person may want to try again after this.
+const LONGEST_REST: Duration = Duration::from_secs(15 * 60);
 
 /// How long to wait before a repeat, after so many tries: between half and all of what is due, so that
 /// many at once do not come back at once. What the provider asks for is kept to, and something added.
@@ -35,6 +37,8 @@ struct State {
     in_a_row: u32,
     /// Nothing goes through until then.
     closed_until: Option<Instant>,
+    /// Until then the provider has asked to be left alone.
+    rests_until: Option<Instant>,
 }
 
 impl Breaker {
@@ -62,11 +66,23 @@ impl Breaker {
         Ok(())
     }
 
+    /// How long the provider asks to be left alone still.
+    pub fn rest(&self) -> Duration {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.rests_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Takes note that the provider asks to be left alone for so long.
+    pub fn rests(&self, asked_for: Duration) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.rests_until = Some(Instant::now() + asked_for.min(LONGEST_REST));
+    }
+
     /// Takes note of how a request ended.
     pub fn ended(&self, well: bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if well {
-            *state = State::default();
+            *state = State { rests_until: state.rests_until, ..State::default() };
             return;
         }
         state.in_a_row = state.in_a_row.saturating_add(1);
