@@ -48,6 +48,30 @@ fn watcher(ledger: &str, id: &str) -> String {
     )
 }
 
+/// What a run begins with, for each layout and shape: made once, read by all lanes.
+pub struct Templates {
+    _folder: TempDir,
+    /// Of each layout and shape.
+    pub plans: Vec<Plan>,
+    files: [Vec<Vec<String>>; 2],
+}
+
+impl Templates {
+    pub async fn new(mutant: &Mutant) -> Self {
+        let folder = folder();
+        let mut made: [Vec<Vec<String>>; 2] = Default::default();
+        let mut plans = Vec::new();
+        for layout in [Layout::Together, Layout::Apart] {
+            for shape in 0..SHAPES.len() {
+                let files = files(folder.path(), layout, &format!("shape{shape}"));
+                plans.push(template(&files, shape, mutant).await);
+                made[layout as usize].push(files);
+            }
+        }
+        Self { _folder: folder, plans, files: made }
+    }
+}
+
 pub struct Ground {
     _folder: TempDir,
     together: Site,
@@ -71,10 +95,10 @@ struct File {
 }
 
 impl Ground {
-    pub async fn new(mutant: &Mutant) -> Self {
+    pub async fn new(templates: &Templates, mutant: &Mutant) -> Self {
         let folder = folder();
-        let together = Site::new(folder.path(), Layout::Together, mutant).await;
-        let apart = Site::new(folder.path(), Layout::Apart, mutant).await;
+        let together = Site::new(folder.path(), Layout::Together, templates, mutant).await;
+        let apart = Site::new(folder.path(), Layout::Apart, templates, mutant).await;
         Self { _folder: folder, together, apart }
     }
 
@@ -100,7 +124,7 @@ async fn open(files: &[String], mutant: &Mutant) -> Store {
 }
 
 /// A shape's rows, frozen and planned.
-async fn template(files: &[String], shape: usize, mutant: &Mutant) {
+async fn template(files: &[String], shape: usize, mutant: &Mutant) -> Plan {
     let store = open(files, &Mutant::NONE).await;
     store.init().await.unwrap();
     store.import(&shapes::rows(shape), false, |_, _| ()).await.unwrap();
@@ -118,6 +142,7 @@ async fn template(files: &[String], shape: usize, mutant: &Mutant) {
     let plan = plan(&store, FIRST_PLAN, "op", mutant).await;
     assert!(plan.intents.iter().any(|i| !i.steps.is_empty()), "{}: {plan:?}", SHAPES[shape].0);
     store.close().await;
+    plan
 }
 
 /// Decides the freeze's scope anew and saves the plan.
@@ -133,13 +158,7 @@ pub async fn plan(store: &Store, plan_id: &str, actor: &str, mutant: &Mutant) ->
 }
 
 impl Site {
-    async fn new(folder: &Path, layout: Layout, mutant: &Mutant) -> Self {
-        let mut templates = Vec::new();
-        for shape in 0..SHAPES.len() {
-            let files = files(folder, layout, &format!("shape{shape}"));
-            template(&files, shape, mutant).await;
-            templates.push(files);
-        }
+    async fn new(folder: &Path, layout: Layout, templates: &Templates, mutant: &Mutant) -> Self {
         let names = files(folder, layout, "run");
         open(&names, mutant).await.init().await.unwrap();
         let mut made = Vec::new();
@@ -169,7 +188,7 @@ impl Site {
             let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
             let tables =
                 rows(&mut connection, sql).await.into_iter().flatten().filter(|t| t != "hand").collect();
-            let templates = templates.iter().map(|files| files[i].clone()).collect();
+            let templates = templates.files[layout as usize].iter().map(|files| files[i].clone()).collect();
             made.push(File { connection, tables, templates, attached: None });
         }
         let mut stores = Vec::new();

@@ -220,7 +220,15 @@ impl Left<'_> {
                     }
             })
         };
-        for m in self.moved.iter().filter(|m| m[0] == "onefold" && !tells(m)) {
+        // Killed between the ledger's commit and the record of it, and asked about when the bank had forgotten
+        // the request: it ends as one that can no longer be made, under an entry that says so.
+        let forgotten = |m: &Vec<String>| {
+            self.steps.iter().any(|s| {
+                let is_forgotten = self.books.forgotten.iter().any(|(key, _)| *key == s[6]);
+                s[1] == m[1] && s[2] == m[2] && s[3] == m[4] && s[4] == "WITHDRAWN" && is_forgotten
+            })
+        };
+        for m in self.moved.iter().filter(|m| m[0] == "onefold" && !tells(m) && !forgotten(m)) {
             broken.push(format!("no entry tells that {} went from {} to {} ({})", m[2], m[3], m[4], m[5]));
         }
         for j in self.journal.iter().filter(|j| j[0] == "moved" || j[0] == "settled") {
@@ -258,12 +266,21 @@ impl Left<'_> {
             if asks && state == "DONE" && movement.is_none() {
                 broken.push(format!("the step of {id} to {to} is DONE, and nothing moved at the bank"));
             }
-            let row_follows = || self.payments.iter().any(|p| p[0] == *id && p[2] == to);
-            if movement.is_some()
-                && ["FAILED", "WITHDRAWN", "PENDING", "SKIPPED"].contains(&state)
-                && !row_follows()
-            {
+            // Whoever has forgotten a key cannot say whose request it was: the row follows the charge all the same.
+            let forgotten = self.books.forgotten.iter().any(|(key, _)| *key == s[6]);
+            let follows = forgotten && self.payments.iter().any(|p| p[0] == *id && p[2] == to);
+            if movement.is_some() && ["FAILED", "WITHDRAWN", "PENDING", "SKIPPED"].contains(&state) && !follows {
                 broken.push(format!("the step of {id} to {to} is {state}, and its money moved"));
+            }
+        }
+        let mut recorded: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+        for s in self.steps.iter().filter(|s| s[4] == "DONE" || s[4] == "SKIPPED") {
+            *recorded.entry((&s[1], &s[2], &s[3])).or_default() += 1;
+        }
+        for ((ledger, id, to), recorded) in recorded {
+            let moves = self.moved.iter().filter(|m| m[1] == ledger && m[2] == id && m[4] == to).count();
+            if recorded > moves {
+                broken.push(format!("{recorded} steps of {id} to {to} are done, and it moved there {moves} times"));
             }
         }
         for c in &self.changed {

@@ -55,6 +55,11 @@ impl Mutant {
         },
     ];
 
+    /// Whether its plans are others than ours.
+    pub const fn is_of_plan(&self) -> bool {
+        self.keys_of_plans
+    }
+
     pub fn queries(&self) -> Queries {
         // Looked up in a map: most of the time of a debug build went into looking for files in the program.
         let ours = Queries::default();
