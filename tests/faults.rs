@@ -21,5 +21,7 @@ mod mixed;
 mod rivals;
 #[path = "faults/scene.rs"]
 mod scene;
+#[path = "faults/slow.rs"]
+mod slow;
 #[path = "faults/superseded.rs"]
 mod superseded;

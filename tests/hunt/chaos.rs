@@ -20,7 +20,8 @@ pub fn play(lane: &mut Lane, seed: u64, calm: &Calm) -> Result<(), String> {
     let long = draw.scene.manners.key_lifetime.is_some() && dice.percent(50);
     let later = Span::from_mins(if long { 60 * 60 } else { 120 });
     let calm = draw.ends_calmly().then(|| &calm[draw.scene.shape]);
-    let direct = async |stage: &Stage, site: &mut Site, bank: &Bank| direct(stage, site, bank, &dice, &draw).await;
+    let direct =
+        async |stage: &Stage, site: &mut Site, bank: &Bank| direct(stage, site, bank, &dice, &draw).await;
     lane.play(&draw.scene, &dice, direct, later, calm).map_err(|story| format!("seed {seed}: {story}"))
 }
 
@@ -133,4 +134,3 @@ fn jump(stage: &Stage, bank: &Bank, dice: &Dice, draw: &Draw, at: &[At]) {
     tell(|| format!("{minutes} min pass"));
     stage.turn_clock(Span::from_mins(minutes));
 }
-

@@ -269,7 +269,10 @@ impl Left<'_> {
             // Whoever has forgotten a key cannot say whose request it was: the row follows the charge all the same.
             let forgotten = self.books.forgotten.iter().any(|(key, _)| *key == s[6]);
             let follows = forgotten && self.payments.iter().any(|p| p[0] == *id && p[2] == to);
-            if movement.is_some() && ["FAILED", "WITHDRAWN", "PENDING", "SKIPPED"].contains(&state) && !follows {
+            if movement.is_some()
+                && ["FAILED", "WITHDRAWN", "PENDING", "SKIPPED"].contains(&state)
+                && !follows
+            {
                 broken.push(format!("the step of {id} to {to} is {state}, and its money moved"));
             }
         }
@@ -280,7 +283,9 @@ impl Left<'_> {
         for ((ledger, id, to), recorded) in recorded {
             let moves = self.moved.iter().filter(|m| m[1] == ledger && m[2] == id && m[4] == to).count();
             if recorded > moves {
-                broken.push(format!("{recorded} steps of {id} to {to} are done, and it moved there {moves} times"));
+                broken.push(format!(
+                    "{recorded} steps of {id} to {to} are done, and it moved there {moves} times"
+                ));
             }
         }
         for c in &self.changed {

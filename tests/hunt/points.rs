@@ -9,6 +9,7 @@ use onefold::core::time::Span;
 use super::bank::{Bank, Manners};
 use super::dice::Dice;
 use super::ground::{Layout, Site, Templates};
+use super::is_long;
 use super::mutants::Mutant;
 use super::operator::Act;
 use super::play::{Calm, Lane, Scene};
@@ -49,13 +50,19 @@ impl<'a> Points<'a> {
     pub fn killed(&mut self, at: (usize, Layout)) -> usize {
         for number in 0.. {
             let mut got_so_far = false;
-            self.play(at, 1, Manners::default(), &format!("killed at pause {number}"), async |stage, _, _| {
-                got_so_far = turns(stage, 0, number);
-                if got_so_far {
-                    stage.give(0, true);
-                }
-                turns(stage, 0, usize::MAX);
-            });
+            self.play(
+                at,
+                1,
+                Manners::default(),
+                &format!("killed at pause {number}"),
+                async |stage, _, _| {
+                    got_so_far = turns(stage, 0, number);
+                    if got_so_far {
+                        stage.give(0, true);
+                    }
+                    turns(stage, 0, usize::MAX);
+                },
+            );
             if !got_so_far {
                 return number;
             }
@@ -75,7 +82,9 @@ impl<'a> Points<'a> {
     }
 
     fn stalled(&mut self, at: (usize, Layout), of_the_other: impl Fn(usize) -> usize) {
-        for number in 0.. {
+        // Usually every other pause, beginning with the first in one layout and with the second in the other.
+        let (first, stride) = if is_long() { (0, 1) } else { (at.1 as usize, 2) };
+        for number in (first..).step_by(stride) {
             let mut got_so_far = false;
             let of_the_other = of_the_other(number);
             let what = format!("stalled at pause {number} for {of_the_other} turns of another");
