@@ -55,6 +55,11 @@ impl Mutant {
         },
     ];
 
+    /// Whether it is the protocol as it is.
+    pub const fn is_none(&self) -> bool {
+        self.sql.is_empty() && !self.hasty && !self.keys_of_plans
+    }
+
     /// Whether its plans are others than ours.
     pub const fn is_of_plan(&self) -> bool {
         self.keys_of_plans

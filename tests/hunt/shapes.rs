@@ -3,9 +3,9 @@
 
 use onefold::core::ledger::Ledgers;
 
-use crate::common::book::Book;
+use crate::common::book::{Book, Change};
 
-pub const SHAPES: [(&str, fn(&mut Book)); 6] = [
+pub const SHAPES: [(&str, Change); 6] = [
     ("a paid order too many", |book| {
         book.bought("O-A", 0);
         book.bought("O-B", 20);
