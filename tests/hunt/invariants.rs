@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onefold::core::plan::Outcome;
+use onefold::core::plan::{Finding, Outcome};
 use onefold::core::status::{Ledger, PaymentStatus};
 use onefold::execute::IntentEnd;
 use onefold::providers::Ask;
@@ -77,12 +77,14 @@ impl Left<'_> {
             .any(|s| s[2] == id && ["PROCESSING", "ACCEPTED", "UNKNOWN"].contains(&s[4].as_str()))
     }
 
-    /// The names of what the last plan and the last apply leave undone about an order's intent.
+    /// Whether the last plan or the last apply says that something of an order's intent is left undone, and why.
     fn is_stopped(&self, order: &str) -> bool {
         let intent = self.end.plan.intents.iter().find(|i| i.orders.iter().any(|o| o.as_str() == order));
         intent.is_some_and(|intent| match intent.outcome {
             Outcome::Review => !intent.review_reasons.is_empty(),
             Outcome::Unsettled => !intent.findings.is_empty(),
+            // What is in doubt on a dead order is listed, and leaves the rest of the intent as it is.
+            _ if intent.findings.contains(&Finding::PaymentInDoubt) => true,
             _ => self.end.ends.iter().any(|(id, end)| *id == intent.intent_id && *end != IntentEnd::Done),
         })
     }

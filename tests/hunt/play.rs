@@ -111,8 +111,8 @@ impl Lane {
         let mut problems = problems.into_inner().unwrap();
         problems.extend(self.director.block_on(async {
             tell(|| "— quiet —".to_owned());
-            stage.turn_clock(later);
             bank.calm_down(clock());
+            stage.turn_clock(later);
             call_back(site, &bank).await;
             match quiet(site, closer(&stores[WORKERS], &bank, &self.mutant), &bank).await {
                 Ok(end) => invariants::broken(site, &bank, &end, calm).await,
@@ -208,7 +208,10 @@ async fn quiet(site: &mut Site, mut closer: Operator<'_>, bank: &Bank) -> Result
         tell(|| format!("converge: {learned:?}"));
         let plan = closer.plan(&format!("PL-z{round}")).await;
         let ends = closer.apply(&plan.plan_id).await.map_err(failed)?;
-        tell(|| format!("plan and apply: {ends:?}"));
+        tell(|| {
+            let outcomes = plan.intents.iter().map(|i| (i.outcome, &i.findings)).collect::<Vec<_>>();
+            format!("plan: {outcomes:?}; apply: {ends:?}")
+        });
         let now = all_there_is(site, bank).await;
         if now == before {
             return Ok(End { plan, ends });
