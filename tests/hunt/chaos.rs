@@ -13,8 +13,8 @@ use super::play::{Calm, Lane, Scene};
 use super::shapes::SHAPES;
 use super::stage::{At, Stage, WORKERS, clock, tell};
 
-/// Plays a seed; what is wrong at its end, with the story of it.
-pub fn play(lane: &mut Lane, seed: u64, calm: &Calm) -> Result<(), String> {
+/// Plays a seed; the story of it, and what is wrong at its end, if anything is.
+pub fn play(lane: &mut Lane, seed: u64, calm: &Calm) -> Result<String, String> {
     let dice = Arc::new(Dice::new(seed));
     let draw = Draw::new(&dice);
     let long = draw.scene.manners.key_lifetime.is_some() && dice.percent(50);

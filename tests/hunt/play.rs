@@ -75,8 +75,8 @@ impl Lane {
         })
     }
 
-    /// Plays a scene as `direct` gives turns, and brings it to rest; what is wrong then, with the story of
-    /// it. With `calm`, it must end so. `later` is how long after the last turn.
+    /// Plays a scene as `direct` gives turns, and brings it to rest; the story of it, and what is wrong
+    /// then, if anything is. With `calm`, it must end so. `later` is how long after the last turn.
     pub fn play(
         &mut self,
         scene: &Scene,
@@ -84,7 +84,7 @@ impl Lane {
         direct: impl AsyncFnOnce(&Stage, &mut Site, &Bank),
         later: Span,
         calm: Option<&Vec<Vec<String>>>,
-    ) -> Result<(), String> {
+    ) -> Result<String, String> {
         let stage = Arc::new(Stage::new(scene.programs.len(), scene.skews.map(|s| s * 1_000_000)));
         stage.enter(None);
         let bank = Arc::new(Bank::new(&shapes::rows(scene.shape).payments, scene.manners, Arc::clone(dice)));
@@ -121,7 +121,7 @@ impl Lane {
         }));
         site.stores = stores;
         if problems.is_empty() {
-            return Ok(());
+            return Ok(stage.trace());
         }
         Err(format!(
             "{}\n  shape: {}; {:?}; mutant: {}\n  {:?}\n{}",

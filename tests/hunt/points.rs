@@ -43,7 +43,9 @@ impl<'a> Points<'a> {
         let scene = Scene { shape, layout, skews: [0; WORKERS], manners, programs };
         let (dice, later) = (Arc::new(Dice::new(0)), Span::from_mins(120));
         let played = self.lane.play(&scene, &dice, direct, later, Some(&self.calm[shape]));
-        played.unwrap_or_else(|story| panic!("{what}: {story}"));
+        if let Err(story) = played {
+            panic!("{what}: {story}");
+        }
     }
 
     /// A worker is killed at each of its pauses.
