@@ -23,5 +23,7 @@ mod providers;
 mod rivals;
 #[path = "faults/scene.rs"]
 mod scene;
+#[path = "faults/slow.rs"]
+mod slow;
 #[path = "faults/superseded.rs"]
 mod superseded;

@@ -1,2 +1,3 @@
--- Whether a step was moved in this database, and to which version of its row: 0 or 1 row.
-SELECT version_after FROM onefold_marks WHERE step_key = :step_key
+-- What became of a step's move in this database: the version that it left its row with and when, or by whom it
+-- was given up (then the time is 0). 0 or 1 row.
+SELECT version_after, moved_at_us FROM onefold_marks WHERE step_key = :step_key

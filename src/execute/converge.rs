@@ -14,7 +14,7 @@ use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent};
 use crate::core::status::{Ledger, PaymentStatus};
 use crate::core::time::Timestamp;
 use crate::error::Result;
-use crate::providers::{Ask, ChargeState, Found, Request};
+use crate::providers::{Answer, Ask, ChargeState, Found, Request};
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -117,6 +117,11 @@ impl Executor<'_> {
             _ => false,
         };
         if !is_moot {
+            return Ok(None);
+        }
+        // It may be this very request that did it, between the two questions.
+        let asked_again = self.provider(&request.charge)?.ask(request, (self.clock)()).await?;
+        if matches!(asked_again, Found::Request(Answer::Done(_) | Answer::Accepted(_))) {
             return Ok(None);
         }
         let note = format!("the {} can no longer be made: the provider says {}", request.ask, words(&says));

@@ -164,9 +164,18 @@ impl Executor<'_> {
         let now = (self.clock)();
         let note = Some(format!("{} under key {}", request.ask, request.key));
         let sent = StepRecord { updated_at: now, note, ..record.clone() };
-        self.store.append(&entry(&self.worker.actor, &sent, Event::Sent)).await?;
+        // Held against the claim: whoever took it over since has asked the provider, and goes by its answer.
+        let still_ours = StepRecord { updated_at: record.updated_at, ..record.clone() };
+        let entry = entry(&self.worker.actor, &sent, Event::Sent);
+        self.store
+            .journal()
+            .transaction(async |tx| {
+                self.store.finish_step(tx, &still_ours).await?;
+                self.store.append_on(tx, &entry).await
+            })
+            .await?;
         let answer = match provider.send(&request, now).await? {
-            // The one before may have left all the same.
+            // This time it did not leave; the time before it may have.
             Answer::NotSent(why) if again => Answer::Unknown(format!("not sent again: {why}")),
             answer => answer,
         };

@@ -5,10 +5,11 @@ use crate::core::hash::FieldHash;
 use crate::core::ids::*;
 use crate::core::ledger::Shard;
 use crate::core::plan::{Plan, PlannedIntent, Step};
+use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::store::Connection;
 use crate::store::journal::{Entry, Event};
-use crate::store::moves::{Move, Moved, RowState};
+use crate::store::moves::{Mark, Move, Moved, RowState};
 use crate::store::outbox::OutboxRequest;
 use crate::store::steps::{Claim, StepRecord, StepState};
 
@@ -102,7 +103,7 @@ impl Executor<'_> {
         let told = |row: &RowState| Entry { version: Some(row.version.clone()), ..entry.clone() };
         let by_command = self.commands.moves.contains_key(&asked.ledger);
         if by_command || !self.store.is_beside_journal(asked.ledger, shard) {
-            let moved = self.move_alone(shard, asked, None).await?;
+            let moved = self.move_alone(shard, asked, None, None).await?;
             if let Moved::Now(row) = &moved {
                 self.store.append(&told(row)).await?;
             }
@@ -121,11 +122,12 @@ impl Executor<'_> {
     }
 
     /// Moves one row by itself: by the site's command, or in a transaction of its own. In a database
-    /// apart from the journal the move of a step is marked beside it.
+    /// apart from the journal the move of a step is marked beside it; `seen` is its mark as it was.
     async fn move_alone(
         &self,
         shard: Shard,
         asked: &Move<'_>,
+        seen: Option<&Mark>,
         leaving: Option<&OutboxRequest>,
     ) -> Result<Moved> {
         if let Some(command) = self.commands.moves.get(&asked.ledger) {
@@ -138,7 +140,7 @@ impl Executor<'_> {
             .transaction(async |tx| {
                 let moved = self.store.move_row(tx, shard, asked).await?;
                 if let (Moved::Now(row), true) = (&moved, is_marked) {
-                    self.store.mark(tx, ledger, shard, asked.step_key, &row.version, asked.now).await?;
+                    self.store.mark(tx, shard, asked, seen, &row.version).await?;
                 }
                 if let (Moved::Now(_), Some(leaving)) = (&moved, leaving) {
                     self.store.outbox_add_on(tx, shard, leaving, asked.now).await?;
@@ -165,18 +167,19 @@ impl Executor<'_> {
             Claim::Done(record) => return Ok(Ran::Through(vec![record])),
             other => return stopped(refused_claim(other)),
         };
+        let ledger = at.step().ledger;
+        let seen = self.store.mark_of(ledger, &record.step_key).await?;
         if watch(Moment::Claimed(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
-        let ledger = at.step().ledger;
-        let moved = self.move_alone(shard, &self.plain_move(at, &version), leaving).await?;
+        let moved = self.move_alone(shard, &self.plain_move(at, &version), seen.as_ref(), leaving).await?;
         if watch(Moment::Moved(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
         let moved = match moved {
             // Another process of ours moved it under the same claim before it was taken over.
             Moved::NotAsSeen(Some(row))
-                if self.store.marked(ledger, &record.step_key).await?.as_ref() == Some(&row.version) =>
+                if self.moved_to(ledger, &record.step_key).await?.as_ref() == Some(&row.version) =>
             {
                 Moved::Now(row)
             }
@@ -303,11 +306,25 @@ impl Executor<'_> {
     }
 
     /// Settles a step that a killed run claimed and did not record, where no request can have left: the
-    /// ledger is marked where that run moved the row; else it did nothing.
+    /// ledger is marked where that run moved the row; else it did nothing, and its move is given up there, so
+    /// that it does nothing later either.
     pub(super) async fn heal(&self, record: StepRecord) -> Result<Claim> {
         let claim = self.claim_begun(self.as_ours(record)).await?;
         let Claim::Ours(ours) = claim else { return Ok(claim) };
-        let healed = match self.store.marked(ours.step.ledger, &ours.step_key).await? {
+        let (step, owner) = (&ours.step, ours.owner.as_deref().unwrap_or_default());
+        let row = self.store.row_state(step.ledger, &ours.tenant_id, &step.id).await?;
+        let apart =
+            row.map(|row| row.shard).filter(|shard| !self.store.is_beside_journal(step.ledger, *shard));
+        let moved_to = loop {
+            let mark = self.store.mark_of(step.ledger, &ours.step_key).await?;
+            let version = mark.as_ref().and_then(Mark::version);
+            let Some(shard) = apart.filter(|_| version.is_none()) else { break version };
+            let (key, seen) = (&ours.step_key, mark.as_ref());
+            if self.store.give_up_move(step.ledger, shard, key, seen, owner, ours.updated_at).await? {
+                break None;
+            }
+        };
+        let healed = match moved_to {
             Some(version) => {
                 let note = Some("moved by a run that was broken off".to_owned());
                 StepRecord { state: StepState::Done, version_after: Some(version), note, ..ours }
@@ -320,6 +337,11 @@ impl Executor<'_> {
         }
         self.store.journal().transaction(async |tx| self.store.finish_step(tx, &healed).await).await?;
         Ok(Claim::Ours(healed))
+    }
+
+    /// The version that a step left its row with in a ledger apart from the journal.
+    async fn moved_to(&self, ledger: Ledger, step_key: &str) -> Result<Option<Version>> {
+        Ok(self.store.mark_of(ledger, step_key).await?.as_ref().and_then(Mark::version))
     }
 
     /// A step that somebody has begun, as this worker claims it. Whoever settles it needs no freeze;

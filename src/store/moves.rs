@@ -53,6 +53,23 @@ pub enum Moved {
     NotAsSeen(Option<RowState>),
 }
 
+/// What a database apart from the journal says of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The version that the step left its row with, whatever has become of the row since; or, where its
+    /// move was given up, by whom.
+    text: String,
+    /// Zero where it was given up.
+    moved_at: Timestamp,
+}
+
+impl Mark {
+    /// The version that the step left its row with; `None` where it has not moved it.
+    pub fn version(&self) -> Option<Version> {
+        (self.moved_at.micros() != 0).then(|| Version::from(self.text.as_str()))
+    }
+}
+
 impl Store {
     /// Moves one row, on a transaction of its shard's database.
     ///
@@ -146,27 +163,74 @@ impl Store {
             .bind("captured_at_us", asked.captured_at.map(Timestamp::micros))
     }
 
-    /// Marks a step as moved, in the transaction of its move, in a database apart from the journal.
+    /// Marks a step as moved, in the transaction of its move, in a database apart from the journal. `seen`
+    /// is its mark as it was when the step was claimed.
+    ///
+    /// # Errors
+    /// Refused, where the mark is another by now: whoever took the step over has given this move up, and
+    /// the caller must not commit it.
     pub async fn mark(
+        &self,
+        on: &mut Connection,
+        shard: Shard,
+        asked: &Move<'_>,
+        seen: Option<&Mark>,
+        version_after: &Version,
+    ) -> Result<()> {
+        let mark = Mark { text: version_after.to_string(), moved_at: asked.now };
+        if self.set_mark(on, asked.ledger, shard, asked.step_key, seen, &mark).await? {
+            return Ok(());
+        }
+        let (row, id) = (asked.ledger.row_name(), asked.id);
+        Err(Error::refused(format!("another process took over {row} {id} while this one was at it"))
+            .hint("see who is at it with `onefold status`"))
+    }
+
+    /// Gives up the move of a step that a run claimed and has not made, so that it is not made later
+    /// either, should that run only be slow. Whether it is given up; else its mark has changed meanwhile.
+    pub async fn give_up_move(
+        &self,
+        ledger: Ledger,
+        shard: Shard,
+        step_key: &str,
+        seen: Option<&Mark>,
+        owner: &str,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let text = format!("given up by {owner} at {}", now.micros());
+        let mark = Mark { text, moved_at: Timestamp::from_micros(0) };
+        self.shard(ledger, shard)
+            .transaction(async |tx| self.set_mark(tx, ledger, shard, step_key, seen, &mark).await)
+            .await
+    }
+
+    /// Whether the mark was still as seen, and is now this one.
+    async fn set_mark(
         &self,
         on: &mut Connection,
         ledger: Ledger,
         shard: Shard,
         step_key: &str,
-        version_after: &Version,
-        now: Timestamp,
-    ) -> Result<()> {
+        seen: Option<&Mark>,
+        mark: &Mark,
+    ) -> Result<bool> {
         let database = self.shard(ledger, shard);
         let values = Values::new()
             .bind("step_key", step_key)
-            .bind("version_after", version_after.as_str())
-            .bind("moved_at_us", now.micros());
-        database.execute(on, &database.statement(&self.queries, "marks/add", &values)?).await.map(|_| ())
+            .bind("version_after", mark.text.as_str())
+            .bind("moved_at_us", mark.moved_at.micros());
+        match seen {
+            None => database.insert(on, &database.statement(&self.queries, "marks/add", &values)?).await,
+            Some(seen) => {
+                let values = values.bind("seen", seen.text.as_str());
+                let changed = database.statement(&self.queries, "marks/change", &values)?;
+                Ok(database.execute(on, &changed).await? == 1)
+            }
+        }
     }
 
-    /// The version that a step left its row with, where it was moved in a database apart from the
-    /// journal; whatever has become of the row since.
-    pub async fn marked(&self, ledger: Ledger, step_key: &str) -> Result<Option<Version>> {
+    /// The mark of a step in the databases apart from the journal.
+    pub async fn mark_of(&self, ledger: Ledger, step_key: &str) -> Result<Option<Mark>> {
         for (shard, database) in self.shards(ledger) {
             if self.is_beside_journal(ledger, shard) {
                 continue;
@@ -175,7 +239,8 @@ impl Store {
             let statement = database.statement(&self.queries, "marks/by_key", &values)?;
             let mut connection = database.connection().await?;
             if let Some(row) = database.fetch(&mut connection, &statement).await?.first() {
-                return super::rows::Reader::new(row, "onefold_marks").id("version_after").map(Some);
+                let r = super::rows::Reader::new(row, "onefold_marks");
+                return Ok(Some(Mark { text: r.needed("version_after")?, moved_at: r.time("moved_at_us")? }));
             }
         }
         Ok(None)

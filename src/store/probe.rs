@@ -172,9 +172,14 @@ impl Site {
     pub async fn can_write_own_tables(&self) -> Result<()> {
         let journal = self.store.journal();
         self.rolled_back(journal, "freezes/start_counter", &Values::new()).await?;
-        let mark = Values::new().bind("step_key", MARK).bind("version_after", MARK).bind("moved_at_us", 0);
+        let mark = Values::new()
+            .bind("step_key", MARK)
+            .bind("version_after", MARK)
+            .bind("moved_at_us", 0)
+            .bind("seen", MARK);
         for database in self.store.databases().iter().filter(|d| !std::ptr::eq(*d, journal)) {
             self.rolled_back(database, "marks/add", &mark).await?;
+            self.rolled_back(database, "marks/change", &mark).await?;
         }
         for database in self.store.ledgers.iter().flatten().map(|at| &self.store.databases[*at]) {
             let mut tx = database.begin().await?;

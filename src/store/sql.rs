@@ -72,6 +72,14 @@ impl Queries {
         Ok(Self { shadows })
     }
 
+    /// Ours, with this text in the place of one of them. What a site may shadow, [`Queries::shadowed_by`]
+    /// says; this is for tests that show what goes wrong without a guard.
+    #[must_use]
+    pub fn with(mut self, name: &str, text: &str) -> Self {
+        self.shadows.insert(name.to_owned(), text.to_owned());
+        self
+    }
+
     /// Whether a file of the user's own stands in the place of ours.
     pub fn is_shadowed(&self, name: &str) -> bool {
         self.shadows.contains_key(name)

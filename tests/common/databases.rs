@@ -117,7 +117,7 @@ impl Drop for Db {
 }
 
 /// In memory where that can be: what is proven here is the protocol, not the disk.
-fn folder() -> TempDir {
+pub fn folder() -> TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap()
 }
