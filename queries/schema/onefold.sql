@@ -63,6 +63,7 @@ CREATE TABLE IF NOT EXISTS onefold_steps (
     note           {long},
     sent_at_us     BIGINT,
     provider_ref   {long},
+    sent_through   {text},
     updated_at_us  BIGINT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, position);

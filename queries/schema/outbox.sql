@@ -9,6 +9,9 @@
 -- A row of kind QUERY asks about the charge itself. The service answers it with state DONE and charge_status:
 -- AUTHORIZED, CAPTURED (with charge_amount_minor, charge_refunded_minor, and charge_captured_at_us where it knows it;
 -- refund_refused is 1 where a refund was asked for and refused), FAILED, VOIDED, DISPUTED, CHARGED_BACK, or NOT_KNOWN.
+-- Rows stay where they are, also when they are worked off: a request whose row is gone is UNKNOWN for ever, until a
+-- person settles it.
+--
 -- onefold marks an answer that it has used (READ), and asks anew when it is asked again; also where answered_at_us is
 -- missing or an hour old.
 CREATE TABLE IF NOT EXISTS onefold_outbox (

@@ -1,12 +1,12 @@
 //! `onefold apply`: carry a plan's steps out.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::brakes::{BrakeFlags, Brakes};
 use super::converge::open_steps;
@@ -17,6 +17,7 @@ use super::{caveat, count, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::RowId;
+use crate::core::money::Currency;
 use crate::core::plan::{Outcome, Plan, PlannedIntent, refunds};
 use crate::core::status::Ledger;
 use crate::core::verify::verify;
@@ -130,7 +131,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
             applied.and(executor.apply(plan, rest, &freeze, &pace, &mut watch).await?)
         };
     }
-    let ended = progress.end();
+    let (ended, refunded) = progress.end();
     if applied.is_whole() {
         let note = format!("{}, under a freeze that is {mode}", count(steps, "step"));
         store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
@@ -144,6 +145,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         report = report.line(why).exit(exit);
     }
     report.json["freeze_mode"] = json!(mode);
+    report.json["refunded_now"] = sums(&refunded);
     if let Some(command) = &config.commands.after_apply
         && ended > 0
     {
@@ -361,8 +363,7 @@ fn report(
         "steps": steps,
         "steps_done": applied.steps_done,
         "done_now": done_now,
-        "refunds": refunds(plan.intents.iter().flat_map(|i| &i.steps)).iter()
-            .map(|(currency, sum)| json!({ "currency": currency, "amount_minor": sum })).collect::<Vec<_>>(),
+        "refunds_planned": sums(&refunds(plan.intents.iter().flat_map(|i| &i.steps))),
         "intents": ends,
     });
     let done = applied.intents.iter().filter(|(_, end)| *end == IntentEnd::Done).count();
@@ -400,6 +401,11 @@ fn report(
         _ => report.line("Next:").command(apply_line(plan)),
     };
     report.exit(exit)
+}
+
+/// Sums by currency, in minor units.
+fn sums(sums: &BTreeMap<Currency, i128>) -> Value {
+    sums.iter().map(|(currency, sum)| json!({ "currency": currency, "amount_minor": sum })).collect()
 }
 
 /// Whether asking the provider, or applying again, can change nothing more.

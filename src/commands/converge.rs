@@ -54,8 +54,15 @@ pub struct ConvergeArgs {
 
 pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
     let mut rounds = 0;
+    let mut learned: Vec<Learned> = Vec::new();
     loop {
-        let learned = ask(config, &args).await?;
+        // What was open is told anew; what was settled in an earlier round stays told.
+        learned.retain(|l| l.settled);
+        for new in ask(config, &args).await? {
+            if !learned.contains(&new) {
+                learned.push(new);
+            }
+        }
         let open = learned.iter().filter(|l| !l.settled).count();
         rounds += 1;
         if !args.watch || open == 0 {

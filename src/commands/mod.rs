@@ -32,6 +32,7 @@ mod telling;
 
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
+use crate::core::hash::FieldHash;
 use crate::core::scope::Scope;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
@@ -55,7 +56,14 @@ const STEP_LEASE: Span = Span::from_secs(60);
 /// This process as one that carries out steps, under a freeze's token where there is one.
 fn worker(config: &Config, token: i64) -> Worker {
     let random = uuid::Uuid::new_v4().simple().to_string();
-    let host = whoami::hostname().unwrap_or_default();
+    // Numbers of processes mean something only within one boot and one namespace of a machine.
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let place = FieldHash::new()
+        .text(&read("/proc/sys/kernel/random/boot_id"))
+        .text(&namespace.display().to_string())
+        .short_hex();
+    let host = format!("{}.{}", whoami::hostname().unwrap_or_default(), &place[..6]);
     Worker {
         actor: config.actor.clone(),
         owner: format!("{}#{host}/{}-{}", config.actor, std::process::id(), &random[..6]),

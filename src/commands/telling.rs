@@ -70,9 +70,10 @@ impl Telling {
         self.progress.at(told);
     }
 
-    /// Ends the line; how many steps ended in this run.
-    pub fn end(self) -> usize {
+    /// Ends the line; how many steps ended in this run, and what it gave back, in minor units.
+    pub fn end(self) -> (usize, BTreeMap<Currency, i128>) {
         self.progress.end();
-        self.now.into_inner().ended
+        let now = self.now.into_inner();
+        (now.ended, now.refunded)
     }
 }

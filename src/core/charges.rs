@@ -16,17 +16,19 @@ pub fn forbids<'a>(
     rows: impl IntoIterator<Item = &'a Payment>,
     refund_minor: Option<i64>,
 ) -> Option<String> {
-    use PaymentStatus::{ChargedBack, Disputed, Refunded, Refunding, Voided, Voiding};
+    use PaymentStatus::{Captured, ChargedBack, Disputed, Refunded, Refunding};
     for row in rows {
         let own = row.payment_id == payment.payment_id;
         match row.status {
             Disputed | ChargedBack => {
                 return Some(format!("payment {} of the same charge is {}", row.payment_id, row.status));
             }
-            Refunding | Refunded | Voiding | Voided if !own => {
+            Refunding | Refunded if !own => {
                 return Some(format!("payment {} of the same charge is {}", row.payment_id, row.status));
             }
-            _ => {}
+            Captured | Refunding => {}
+            // A row that never captured carries nothing of a charge that did.
+            _ => continue,
         }
         if let Some(refund_minor) = refund_minor
             && refund_minor > row.left_minor()

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
@@ -126,7 +127,7 @@ impl Executor<'_> {
             }
             let next = run.queue.borrow_mut().pop_front();
             let Some((at, intent)) = next else { return Ok(()) };
-            if !self.goes(run).await? || (run.watch)(Moment::Intent(intent)).is_break() {
+            if !self.goes(run, 0).await? || (run.watch)(Moment::Intent(intent)).is_break() {
                 run.stopped.set(true);
                 run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
                 return Ok(());
@@ -155,17 +156,21 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether work goes on: waits where it is to wait, holding the freeze meanwhile.
-    async fn goes(&self, run: &Run<'_>) -> Result<bool> {
+    /// Whether work goes on with so many steps: waits for their turn and where it is to wait, holding the
+    /// freeze meanwhile.
+    async fn goes(&self, run: &Run<'_>, steps: usize) -> Result<bool> {
+        let turn = run.pace.turn(steps);
         loop {
-            match (run.pace.gate)() {
-                Gate::Open => return Ok(true),
+            let wait = match (run.pace.gate)() {
                 Gate::Stop => return Ok(false),
-                Gate::Wait => {
-                    self.keep_hold(run, false).await?;
-                    tokio::time::sleep(BUSY).await;
-                }
+                Gate::Wait => BUSY,
+                Gate::Open => turn.saturating_duration_since(Instant::now()).min(BUSY),
+            };
+            if wait.is_zero() {
+                return Ok(true);
             }
+            self.keep_hold(run, false).await?;
+            tokio::time::sleep(wait).await;
         }
     }
 
@@ -178,8 +183,10 @@ impl Executor<'_> {
         let evidence = self.store.evidence().await?;
         let begun = RefCell::new(Begun::of(self.store.steps_of_plan(&plan.plan_id).await?));
         Ok(match self.reread(plan, intent, &evidence, &begun).await? {
+            Ok(_) => Vec::new(),
             Err(IntentEnd::Conflict(differences)) => differences,
-            Ok(_) | Err(_) => Vec::new(),
+            Err(IntentEnd::Busy(why) | IntentEnd::Refused(why)) => vec![why],
+            Err(end) => vec![format!("{end:?}")],
         })
     }
 
@@ -207,7 +214,13 @@ impl Executor<'_> {
                 next += 1;
                 continue;
             }
-            if next > 0 && !self.goes(run).await? {
+            let end = if is_money(step) {
+                next + 1
+            } else {
+                (next..intent.steps.len()).find(|i| is_money(&intent.steps[*i])).unwrap_or(intent.steps.len())
+            };
+            // Whatever is waited for is waited for here: what is read from now on is acted on at once.
+            if !self.goes(run, end - next).await? {
                 return Ok(IntentEnd::BrokenOff);
             }
             self.keep_hold(run, is_money(step)).await?;
@@ -216,16 +229,8 @@ impl Executor<'_> {
                     return Ok(IntentEnd::Conflict(vec![format!("payment {} has no first leg", step.id)]));
                 };
                 let may_send = async || Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err());
-                run.pace.take(1).await;
                 self.run_request(at(next), version, may_send, watch).await?
             } else {
-                let end = if is_money(step) {
-                    next + 1
-                } else {
-                    (next..intent.steps.len())
-                        .find(|i| is_money(&intent.steps[*i]))
-                        .unwrap_or(intent.steps.len())
-                };
                 if is_money(step)
                     && let Some(end) = self.open_request(at(next)).await?
                 {
@@ -252,7 +257,6 @@ impl Executor<'_> {
                         (at(i), shard.copied().unwrap_or_default())
                     })
                     .collect();
-                run.pace.take(places.len()).await;
                 self.run_moves(&places, &records, leaving.as_ref(), watch).await?
             };
             let (new, end) = match ran {

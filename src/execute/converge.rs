@@ -82,6 +82,10 @@ impl Executor<'_> {
             return Ok((why, false));
         };
         let ask = request.ask;
+        if let Some(why) = self.other_way(&record, &request)? {
+            self.put_down(record, &why).await?;
+            return Ok((why, false));
+        }
         let ran = match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
             Found::Request(answer) => self.conclude(record, answer, watch).await?,
             Found::NoAnswer(why) => self.unanswered(record, &why, watch).await?,
@@ -309,7 +313,7 @@ impl Executor<'_> {
             }
         };
         let charge = charge(payment);
-        let state = self.provider(&charge)?.charge_state(&charge, (self.clock)()).await?;
+        let (state, asked_at) = self.provider(&charge)?.charge_state_at(&charge, (self.clock)()).await?;
         let way = match way(payment, &state, nothing_sent) {
             Way::Moves(way) => way,
             Way::Stays(why) => return Ok((why, false)),
@@ -345,6 +349,8 @@ impl Executor<'_> {
         let mut asked =
             self.entry(Event::Asked, payment, intent_id).note(format!("the provider says {}", words(&state)));
         asked.version = Some(version);
+        // What happened after it was asked it cannot have known.
+        asked.at = Some(asked_at);
         self.store.append(&asked).await?;
         Ok(match way.last() {
             Some(leg) => {
@@ -375,12 +381,22 @@ impl Executor<'_> {
         if self.goes_on(&saved).await? && self.is_as_planned(plan, first).await?.is_empty() {
             return Ok(GivenUp::Needed(plan.plan_id.clone()));
         }
-        let sent = self.wanted(second, Some(payment.version.clone()), true);
+        let way = self.provider(&charge(payment))?.kind().to_owned();
+        let sent = StepRecord {
+            sent_through: Some(way),
+            ..self.wanted(second, Some(payment.version.clone()), true)
+        };
         if let Some(refunded_before_minor) = self.left_with_first_leg(&sent).await? {
             return Ok(match self.claim_begun(StepRecord { refunded_before_minor, ..sent }).await? {
                 Claim::Ours(record) | Claim::Sent(record) => GivenUp::Left(Box::new(saved), Box::new(record)),
                 _ => GivenUp::NotOurs,
             });
+        }
+        // Whatever is configured now: it may have left with its first leg through the outbox.
+        if let Some(key) = &second.step().provider_key
+            && self.store.outbox_answer(payment.shard, key).await?.is_some()
+        {
+            return Ok(GivenUp::NotOurs);
         }
         let closed = self
             .store

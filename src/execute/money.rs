@@ -31,10 +31,17 @@ impl Executor<'_> {
         let stopped = |end| Ok(Ran::Stopped(Vec::new(), end));
         let there = self.store.step(&step.step_key).await?;
         let mut wanted = self.wanted(at, Some(version.clone()), true);
+        let mut has_left = false;
+        if let Some(request) = self.request(&wanted).await? {
+            wanted.sent_through = Some(self.provider(&request.charge)?.kind().to_owned());
+        }
         if there.is_none_or(|r| !r.sent) {
             // What was given back before: whoever is told first of the end of it, it is counted once.
             wanted.refunded_before_minor = match self.left_with_first_leg(&wanted).await? {
-                Some(before) => before,
+                Some(before) => {
+                    has_left = true;
+                    before
+                }
                 None => {
                     if let Some(end) = may_send().await? {
                         return stopped(end);
@@ -55,7 +62,10 @@ impl Executor<'_> {
                 if watch(Moment::Claimed(step)).is_break() {
                     return stopped(IntentEnd::BrokenOff);
                 }
-                return self.send(record, false, watch).await;
+                if !has_left {
+                    return self.send(record, false, watch).await;
+                }
+                record
             }
             Claim::Sent(record) => record,
             Claim::Done(record) => return Ok(Ran::Through(vec![record])),
@@ -63,6 +73,10 @@ impl Executor<'_> {
         };
         must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?;
         let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
+        if let Some(why) = self.other_way(&record, &request)? {
+            self.put_down(record, &why).await?;
+            return stopped(IntentEnd::Unknown(why));
+        }
         match self.provider(&request.charge)?.ask(&request, (self.clock)()).await? {
             Found::Request(answer) => self.conclude(record, answer, watch).await,
             Found::NoAnswer(why) => self.unanswered(record, &why, watch).await,
@@ -99,6 +113,19 @@ impl Executor<'_> {
     /// The provider of a charge.
     pub(super) fn provider(&self, charge: &Charge) -> Result<&dyn Provider> {
         self.providers.of(&charge.provider)
+    }
+
+    /// Why nobody can be asked about a request: it went another way than is configured now. `None` where it
+    /// did not.
+    pub(super) fn other_way(&self, record: &StepRecord, request: &Request) -> Result<Option<String>> {
+        let now = self.provider(&request.charge)?.kind();
+        Ok(record.sent_through.as_ref().filter(|way| *way != now).map(|way| {
+            format!(
+                "{} went through {way}, and {now} is configured for {:?} now: configure {way} again until it has ended",
+                describe(&record.step),
+                request.charge.provider
+            )
+        }))
     }
 
     /// What was given back before a request that was written with its first leg, and so has left already;
@@ -150,7 +177,10 @@ impl Executor<'_> {
         };
         let provider = self.provider(&request.charge)?;
         if let Some(payment) = self.payment(&record).await?
-            && let Some(why) = self.forbidden(&payment, request.ask).await?
+            && let Some(why) = match payment.status.as_str() == record.step.from {
+                true => self.forbidden(&payment, request.ask).await?,
+                false => Some(format!("it is {} now", payment.status)),
+            }
         {
             let why = format!("{} is not sent: {why}", describe(&record.step));
             if again {

@@ -60,6 +60,7 @@ impl Executor<'_> {
             note: None,
             sent_at: sent.then_some(now),
             provider_ref: None,
+            sent_through: None,
             updated_at: now,
         }
     }
@@ -172,7 +173,13 @@ impl Executor<'_> {
         if watch(Moment::Claimed(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
+        // Freeze and plan are held still until the ledger has committed: whoever takes over from us while we
+        // wait for a lock there waits, too.
+        let journal = self.store.journal();
+        let mut held = journal.begin().await?;
+        self.fence(&mut held, at).await?;
         let moved = self.move_alone(shard, &self.plain_move(at, &version), seen.as_ref(), leaving).await?;
+        journal.commit(held).await?;
         if watch(Moment::Moved(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
@@ -201,12 +208,12 @@ impl Executor<'_> {
         leaving: Option<&OutboxRequest>,
         watch: &Tell<'_>,
     ) -> Result<Ran> {
-        let (mut records, mut stop) = self
+        let (mut records, already, mut stop) = self
             .store
             .journal()
             .transaction(async |tx| self.move_together(tx, places, before, leaving).await)
             .await?;
-        for record in &records {
+        for record in records.iter().filter(|r| !already.contains(&r.step_key)) {
             stop = stop.or(self.tell(record, watch));
         }
         records.retain(|r| r.state.is_done());
@@ -216,30 +223,33 @@ impl Executor<'_> {
         })
     }
 
-    /// Claims, moves and records in a transaction of the one database; why it stopped before the end.
+    /// Claims, moves and records in a transaction of the one database: the records, which of them another
+    /// worker had done already, and why it stopped before the end.
     async fn move_together(
         &self,
         tx: &mut Connection,
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
         leaving: Option<&OutboxRequest>,
-    ) -> Result<(Vec<StepRecord>, Option<IntentEnd>)> {
+    ) -> Result<(Vec<StepRecord>, Vec<String>, Option<IntentEnd>)> {
         let mut records: Vec<StepRecord> = Vec::new();
+        let mut already = Vec::new();
         if let Some((at, _)) = places.first() {
             self.fence(tx, *at).await?;
         }
         for (at, shard) in places {
             let seen: Vec<_> = before.iter().chain(&records).cloned().collect();
             let Some(version) = version_of(*at, &seen) else {
-                return Ok((records, Some(unread(*at))));
+                return Ok((records, already, Some(unread(*at))));
             };
             let record = match self.store.claim(tx, &self.wanted(*at, Some(version.clone()), false)).await? {
                 Claim::Ours(record) => record,
                 Claim::Done(record) => {
+                    already.push(record.step_key.clone());
                     records.push(record);
                     continue;
                 }
-                other => return Ok((records, Some(refused_claim(other)))),
+                other => return Ok((records, already, Some(refused_claim(other)))),
             };
             let moved = self.store.move_row(tx, *shard, &self.plain_move(*at, &version)).await?;
             if let (Moved::Now(_), Some(leaving)) = (&moved, leaving) {
@@ -253,7 +263,7 @@ impl Executor<'_> {
                 break;
             }
         }
-        Ok((records, None))
+        Ok((records, already, None))
     }
 
     /// Claims a step in a transaction of its own, committed before anything is done under it.
@@ -274,6 +284,7 @@ impl Executor<'_> {
 
     /// Sees to it that whoever has taken over the plan's freeze finds nothing that is committed by us later.
     async fn fence(&self, on: &mut Connection, at: Place<'_>) -> Result<()> {
+        self.store.fence_plan(on, &at.plan.plan_id).await?;
         let Some(freeze_id) = &at.plan.freeze_id else { return Ok(()) };
         self.store.fence(on, freeze_id, &self.worker.actor, self.worker.token, (self.clock)()).await
     }

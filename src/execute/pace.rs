@@ -44,15 +44,15 @@ impl<'p> Pace<'p> {
         Self::new(1, None, Duration::ZERO, &|| Gate::Open)
     }
 
-    /// Waits until so many more steps may be taken.
-    pub(super) async fn take(&self, steps: usize) {
-        if self.between.is_zero() {
-            return;
-        }
+    /// When so many more steps may be taken, in the order of who asks.
+    pub(super) fn turn(&self, steps: usize) -> Instant {
         let now = Instant::now();
+        if self.between.is_zero() || steps == 0 {
+            return now;
+        }
         let at = self.next.get().filter(|next| *next > now).unwrap_or(now);
         // A plan never has so many steps that their number does not fit.
         self.next.set(Some(at + self.between * u32::try_from(steps).unwrap_or(u32::MAX)));
-        tokio::time::sleep_until(at).await;
+        at
     }
 }

@@ -4,7 +4,7 @@ use super::converge::in_words;
 use super::moves::{entry, must_be_planned};
 use super::{Executor, Tell};
 use crate::error::{Error, Result};
-use crate::providers::Answer;
+use crate::providers::{Answer, Found};
 use crate::store::journal::Event;
 use crate::store::steps::{Claim, StepRecord};
 
@@ -19,8 +19,8 @@ impl Executor<'_> {
     /// accordingly; in words, and whether it is settled.
     ///
     /// # Errors
-    /// Usage, where no request can have left: nothing is there to be settled. Refused, where another process
-    /// is at it, or what is recorded of it is not what its plan decided.
+    /// Usage, where no request can have left: nothing is there to be settled. Refused, where the provider
+    /// answers itself, another process is at it, or what is recorded of it is not what its plan decided.
     pub async fn settle(
         &self,
         record: StepRecord,
@@ -49,6 +49,26 @@ impl Executor<'_> {
             }
             other => return Err(Error::refused(format!("it cannot be settled: {other:?}"))),
         };
+        if let Some(request) = self.request(&record).await?
+            && self.other_way(&record, &request)?.is_none()
+            && let Found::Request(answer) =
+                self.provider(&request.charge)?.ask(&request, (self.clock)()).await?
+        {
+            let says = match (&answer, verdict) {
+                (Answer::Done(_), Verdict::Done) | (Answer::Refused(_), Verdict::Refused) => None,
+                (Answer::Done(_), _) => Some("that it is done"),
+                (Answer::Refused(_), _) => Some("that it was refused"),
+                (Answer::Accepted(_), _) => Some("that it has taken it and not finished it"),
+                (Answer::NotSent(_) | Answer::Unknown(_), _) => None,
+            };
+            if let Some(says) = says {
+                self.put_down(record.clone(), "a person was asked, and the provider answers").await?;
+                return Err(Error::refused(format!("the provider says {says}")).hint(format!(
+                    "onefold converge --plan {} goes by what the provider says",
+                    record.plan_id
+                )));
+            }
+        }
         let how = match verdict {
             Verdict::Done => "as done",
             Verdict::Refused => "as refused",

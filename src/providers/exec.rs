@@ -163,6 +163,10 @@ fn about(doing: Doing, charge: &Charge, request: Option<&Request>) -> Value {
 
 #[async_trait(?Send)]
 impl Provider for Exec {
+    fn kind(&self) -> &'static str {
+        "exec"
+    }
+
     fn name(&self) -> String {
         format!("exec ({})", self.command[0])
     }

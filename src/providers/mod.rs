@@ -192,6 +192,10 @@ pub trait Provider {
     /// What to call it in reports.
     fn name(&self) -> String;
 
+    /// Which way it is, as recorded with what was sent through it: what one way was asked, another knows
+    /// nothing of.
+    fn kind(&self) -> &'static str;
+
     /// Whether it answers when it is asked about a charge, without a trace of the question being left.
     fn answers_at_once(&self) -> bool {
         true
@@ -227,6 +231,12 @@ pub trait Provider {
 
     /// Asks what became of a charge.
     async fn charge_state(&self, charge: &Charge, now: Timestamp) -> Result<ChargeState>;
+
+    /// As [`Provider::charge_state`], with the time at which it was asked: what happened later it cannot
+    /// have known.
+    async fn charge_state_at(&self, charge: &Charge, now: Timestamp) -> Result<(ChargeState, Timestamp)> {
+        Ok((self.charge_state(charge, now).await?, now))
+    }
 }
 
 /// The provider that stands for all that are not named.

@@ -53,6 +53,10 @@ fn about(charge: &Charge, kind: OutboxKind, request_key: &str, reason: &str) -> 
 
 #[async_trait(?Send)]
 impl Provider for Outbox<'_> {
+    fn kind(&self) -> &'static str {
+        "outbox"
+    }
+
     fn name(&self) -> String {
         "outbox (your payment service)".to_owned()
     }
@@ -90,23 +94,33 @@ impl Provider for Outbox<'_> {
     async fn ask(&self, request: &Request, _now: Timestamp) -> Result<Found> {
         Ok(match self.store.outbox_answer(request.charge.shard, &request.key).await? {
             Some(there) => Found::Request(told(request, there)),
-            // Nobody removes rows from it: what is not there was never written.
-            None => Found::Nothing { listed: true },
+            // Removed, or never written: who can tell? It is not asked for again.
+            None => Found::NoAnswer(format!(
+                "there is no row {} in onefold_outbox: it was removed, or never written. Look the charge up, then: \
+                 onefold settle",
+                request.key
+            )),
         })
     }
 
     async fn charge_state(&self, charge: &Charge, now: Timestamp) -> Result<ChargeState> {
+        Ok(self.charge_state_at(charge, now).await?.0)
+    }
+
+    async fn charge_state_at(&self, charge: &Charge, now: Timestamp) -> Result<(ChargeState, Timestamp)> {
         let asked = self.store.outbox_query(charge.shard, &charge.tenant_id, &charge.payment_id).await?;
         match asked {
             Some(answer) if matches!(answer.state, OutboxState::Requested | OutboxState::Taken) => {
-                Ok(ChargeState::NoAnswer("the payment service has not answered yet".to_owned()))
+                Ok((ChargeState::NoAnswer("the payment service has not answered yet".to_owned()), now))
             }
             Some(answer)
                 if answer.state == OutboxState::Done
                     && self.store.outbox_set_read(charge.shard, &answer.request_key).await?
-                    && answer.answered_at.is_some_and(|at| now.since(at) <= FRESH) =>
+                    && answer.answered_at.is_some_and(|at| {
+                        at >= answer.requested_at && at <= now && now.since(at) <= FRESH
+                    }) =>
             {
-                Ok(charge_told(charge, &answer))
+                Ok((charge_told(charge, &answer), answer.requested_at))
             }
             _ => {
                 let key = FieldHash::new()
@@ -117,19 +131,20 @@ impl Provider for Outbox<'_> {
                     .hex();
                 let query = about(charge, OutboxKind::Query, &key, ASKED);
                 self.store.outbox_add(charge.shard, &query, now).await?;
-                Ok(ChargeState::NoAnswer("the payment service is asked; run converge again".to_owned()))
+                Ok((
+                    ChargeState::NoAnswer("the payment service is asked; run converge again".to_owned()),
+                    now,
+                ))
             }
         }
     }
 }
 
 fn told(request: &Request, there: OutboxAnswer) -> Answer {
-    let meant = request.ask.refund_minor();
-    if there.amount_minor != meant {
-        return Answer::Unknown(format!(
-            "the request in onefold_outbox is about {:?}, not {meant:?} minor units",
-            there.amount_minor
-        ));
+    if there.request != row(request).about() {
+        return Answer::Unknown(
+            "the row in onefold_outbox is about something else than was asked".to_owned(),
+        );
     }
     match there.state {
         OutboxState::Requested | OutboxState::Taken => Answer::Accepted(there.provider_ref),

@@ -128,6 +128,10 @@ impl<'s> Sandbox<'s> {
 
 #[async_trait(?Send)]
 impl Provider for Sandbox<'_> {
+    fn kind(&self) -> &'static str {
+        "sandbox"
+    }
+
     fn name(&self) -> String {
         "sandbox (no real money moves)".to_owned()
     }

@@ -249,12 +249,18 @@ async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Resul
             "PRAGMA synchronous = FULL",
             "PRAGMA cache_size = -65536",
         ],
-        Dialect::Postgres => &[],
+        Dialect::Postgres => &[
+            // A process that was stopped in the middle of a transaction does not hold up the others for ever.
+            "SET lock_timeout = '15s'",
+            "SET idle_in_transaction_session_timeout = '90s'",
+        ],
         Dialect::Mysql => &[
             // What another session has committed is seen, also late in a transaction.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             // What does not fit into a column is an error, whatever the server's own mode cuts off.
             "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')",
+            // A process that was stopped in the middle of a transaction does not hold up the others for ever.
+            "SET SESSION innodb_lock_wait_timeout = 15",
         ],
     };
     for setting in settings {

@@ -11,7 +11,7 @@ use crate::core::ledger::Shard;
 use crate::core::money::Currency;
 use crate::core::status::{Ledger, status_type};
 use crate::core::time::Timestamp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 status_type!(OutboxKind { Refund = "REFUND", Void = "VOID", Query = "QUERY" });
 
@@ -54,13 +54,40 @@ pub struct OutboxRequest {
     pub reason: String,
 }
 
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    pub kind: OutboxKind,
+    pub tenant_id: TenantId,
+    pub payment_id: PaymentId,
+    pub provider: String,
+    pub provider_txn_id: Option<String>,
+    pub amount_minor: Option<i64>,
+    pub currency: Currency,
+}
+
+impl OutboxRequest {
+    pub fn about(&self) -> About {
+        About {
+            kind: self.kind,
+            tenant_id: self.tenant_id.clone(),
+            payment_id: self.payment_id.clone(),
+            provider: self.provider.clone(),
+            provider_txn_id: self.provider_txn_id.clone(),
+            amount_minor: self.amount_minor,
+            currency: self.currency,
+        }
+    }
+}
+
 /// What the service has written so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxAnswer {
     pub request_key: String,
     pub state: OutboxState,
     /// What was asked for, by which another request under the same key is told.
-    pub amount_minor: Option<i64>,
+    pub request: About,
+    pub requested_at: Timestamp,
     pub provider_ref: Option<String>,
     pub answered_at: Option<Timestamp>,
     pub note: Option<String>,
@@ -76,7 +103,11 @@ impl Store {
         self.shard(Ledger::Payments, shard)
     }
 
-    /// Writes a request into the transaction that moves its payment. False where its key is there.
+    /// Writes a request into the transaction that moves its payment. False where it is there.
+    ///
+    /// # Errors
+    /// Refused, where another request about the payment is there that is not refused, or one of the same key
+    /// that is about something else.
     pub async fn outbox_add_on(
         &self,
         on: &mut Connection,
@@ -84,10 +115,22 @@ impl Store {
         request: &OutboxRequest,
         now: Timestamp,
     ) -> Result<bool> {
-        if self.outbox_answer_on(on, shard, &request.request_key).await?.is_some() {
-            return Ok(false);
-        }
         let database = self.outbox(shard);
+        if let Some(there) = self.outbox_answer_on(on, shard, &request.request_key).await? {
+            return match there.request == request.about() {
+                true => Ok(false),
+                false => Err(another(&there)),
+            };
+        }
+        if request.kind != OutboxKind::Query {
+            let values = Values::new()
+                .bind("tenant_id", request.tenant_id.as_str())
+                .bind("payment_id", request.payment_id.as_str());
+            let statement = database.statement(&self.queries, "outbox/of_payment", &values)?;
+            if let Some(row) = database.fetch(on, &statement).await?.first() {
+                return Err(another(&decode(row)?));
+            }
+        }
         let values = Values::new()
             .bind("request_key", request.request_key.as_str())
             .bind("kind", request.kind.as_str())
@@ -151,12 +194,30 @@ impl Store {
     }
 }
 
+fn another(there: &OutboxAnswer) -> Error {
+    let About { kind, payment_id, .. } = &there.request;
+    Error::refused(format!(
+        "onefold_outbox holds another {kind} of payment {payment_id} already, which is {} ({})",
+        there.state, there.request_key
+    ))
+    .hint("see what the payment service makes of that one first; `onefold history` tells who asked for it")
+}
+
 fn decode(row: &AnyRow) -> Result<OutboxAnswer> {
     let r = Reader::new(row, "onefold_outbox");
     Ok(OutboxAnswer {
         request_key: r.needed("request_key")?,
         state: r.parsed("state")?,
-        amount_minor: r.int_or_null("amount_minor")?,
+        request: About {
+            kind: r.parsed("kind")?,
+            tenant_id: r.id("tenant_id")?,
+            payment_id: r.id("payment_id")?,
+            provider: r.needed("provider")?,
+            provider_txn_id: r.text("provider_txn_id")?,
+            amount_minor: r.int_or_null("amount_minor")?,
+            currency: r.parsed("currency")?,
+        },
+        requested_at: r.time("requested_at_us")?,
         provider_ref: r.text("provider_ref")?,
         answered_at: r.time_or_null("answered_at_us")?,
         note: r.text("note")?,

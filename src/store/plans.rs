@@ -1,10 +1,10 @@
 //! Saved plans: written once, superseded or ended, never changed.
 
-use super::Store;
 use super::freezes::json;
 use super::journal::{Entry, Event};
 use super::rows::Reader;
 use super::sql::Values;
+use super::{Connection, Store};
 use crate::core::evidence::KeepOverride;
 use crate::core::ids::*;
 use crate::core::plan::Plan;
@@ -111,6 +111,21 @@ impl Store {
                 Ok(())
             })
             .await
+    }
+
+    /// Fails where a newer plan has taken the place of this one, and holds it still until the transaction
+    /// ends: whatever is committed with it was committed before.
+    ///
+    /// # Errors
+    /// Refused, naming the newer plan.
+    pub async fn fence_plan(&self, on: &mut Connection, plan_id: &str) -> Result<()> {
+        let journal = self.journal();
+        let values = Values::new().bind("plan_id", plan_id);
+        match journal.execute(on, &journal.statement(&self.queries, "plans/fence", &values)?).await? {
+            0 => Err(Error::refused(format!("a newer plan has taken the place of {plan_id}"))
+                .hint("`onefold status` names it; what was done under the older one stays done")),
+            _ => Ok(()),
+        }
     }
 
     /// A saved plan by its id.

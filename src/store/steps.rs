@@ -71,6 +71,8 @@ pub struct StepRecord {
     pub sent_at: Option<Timestamp>,
     /// The provider's own name of the request.
     pub provider_ref: Option<String>,
+    /// Which way it left: the kind of provider that was configured then.
+    pub sent_through: Option<String>,
     pub updated_at: Timestamp,
 }
 
@@ -336,6 +338,7 @@ fn bound(record: &StepRecord) -> Values {
         .bind("note", record.note.as_deref())
         .bind("sent_at_us", record.sent_at.map(Timestamp::micros))
         .bind("provider_ref", record.provider_ref.as_deref())
+        .bind("sent_through", record.sent_through.as_deref())
         .bind("updated_at_us", record.updated_at.micros())
 }
 
@@ -371,6 +374,7 @@ pub(super) fn decode(row: &AnyRow) -> Result<StepRecord> {
         note: r.text("note")?,
         sent_at: r.time_or_null("sent_at_us")?,
         provider_ref: r.text("provider_ref")?,
+        sent_through: r.text("sent_through")?,
         updated_at: r.time("updated_at_us")?,
     })
 }

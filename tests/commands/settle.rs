@@ -7,15 +7,18 @@ on_each_database![
     a_person_says_that_a_refund_was_made,
     a_person_says_that_it_was_refused,
     only_what_may_have_left_and_is_open_can_be_settled,
+    a_provider_that_answers_itself_is_believed,
 ];
 
-/// The doubled purchase with a refund that is taken and never finished; the plan and the step.
+/// The doubled purchase with a refund whose request is lost in the outbox; the plan and the step.
 fn stuck(site: &Site) -> (String, String) {
-    site.provider(&[("P-B", "lose-answer")]);
     site.import(&doubled().ledgers);
     site.freeze();
     let plan = site.plan();
+    let outbox = "[providers.\"*\"]\nkind = \"outbox\"\n[limits]\nmax_refund_total = [\"CNY:100\"]\n";
+    site.configure(outbox);
     site.run(&["apply", &plan, "--yes"]).ends(6);
+    site.sql("DELETE FROM onefold_outbox");
     let status = site.json(&["status"]);
     let step = status.pointer("/steps_in_flight/0/step_key").unwrap().as_str().unwrap().to_owned();
     site.run(&["status"]).ends(0).prints(&step[..12]);
@@ -60,4 +63,23 @@ fn only_what_may_have_left_and_is_open_can_be_settled(site: &Site) {
     settle(&["abcdefabcdef", "--as", "refused", "--because", "x"])
         .fails(2, &["no open step", "onefold status"]);
     assert_eq!(site.payment("P-B"), "REFUNDING");
+}
+
+fn a_provider_that_answers_itself_is_believed(site: &Site) {
+    let (plan, step) = stuck(site);
+    site.sql(
+        "INSERT INTO onefold_outbox (request_key, kind, tenant_id, payment_id, provider, amount_minor, currency, reason, \
+         requested_at_us, state) SELECT provider_key, 'REFUND', tenant_id, row_id, 'pay', amount_minor, currency, 'x', 1, \
+         'TAKEN' FROM onefold_steps WHERE to_status = 'REFUNDED' AND ledger = 'payments'",
+    );
+    let refused = ["settle", &step, "--as", "refused", "--because", "x"];
+    let done = ["settle", &step, "--as", "done", "--reference", "r", "--because", "x"];
+    for line in [&refused[..], &done[..]] {
+        site.run(line)
+            .fails(7, &["that it has taken it and not finished it", &format!("converge --plan {plan}")]);
+    }
+    site.sql("UPDATE onefold_outbox SET state = 'DONE'");
+    site.run(&refused).fails(7, &["the provider says that it is done"]);
+    site.run(&done).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
 }

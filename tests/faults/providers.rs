@@ -24,6 +24,10 @@ struct Scripted<'t> {
 
 #[async_trait(?Send)]
 impl Provider for Scripted<'_> {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
     fn name(&self) -> String {
         "scripted".to_owned()
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use onefold::core::freeze::Freeze;
 use onefold::core::plan::Plan;
 use onefold::core::time::Span;
-use onefold::error::Exit;
+use onefold::error::{Exit, Result};
 use onefold::execute::pace::Pace;
 use onefold::execute::{IntentEnd, Moment};
 use onefold::store::Store;
@@ -16,13 +16,22 @@ use crate::on_every_database;
 
 /// Applies a plan as one of several.
 async fn apply_as(store: &Store, actor: &str, name: &str, plan: &Plan, freeze: &Freeze) -> Vec<IntentEnd> {
+    try_apply_as(store, actor, name, plan, freeze).await.unwrap()
+}
+
+/// As [`apply_as`], where it may be refused.
+async fn try_apply_as(
+    store: &Store,
+    actor: &str,
+    name: &str,
+    plan: &Plan,
+    freeze: &Freeze,
+) -> Result<Vec<IntentEnd>> {
     let worker = living_worker(actor, freeze.token, name);
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
-    let applied = executor(store, &worker)
-        .apply(plan, &plan.with_steps(), freeze, &Pace::alone(), watch)
-        .await
-        .unwrap();
-    applied.intents.into_iter().map(|(_, end)| end).collect()
+    let applied =
+        executor(store, &worker).apply(plan, &plan.with_steps(), freeze, &Pace::alone(), watch).await?;
+    Ok(applied.intents.into_iter().map(|(_, end)| end).collect())
 }
 
 on_every_database! {
@@ -46,8 +55,10 @@ on_every_database! {
             let first = night.plan.clone();
             night.plan_again("second").await;
             let (one, two) = (db.open().await, db.open().await);
-            let ends = at_once([(&one, "a", &first), (&two, "b", &night.plan)].map(|(store, name, plan)| apply_as(store, "op", name, plan, &night.freeze))).await;
-            let stops = ends.iter().flatten().filter(|end| **end != IntentEnd::Done);
+            let ends = at_once([(&one, "a", &first), (&two, "b", &night.plan)].map(|(store, name, plan)| try_apply_as(store, "op", name, plan, &night.freeze))).await;
+            let refused = ends[0].as_ref().expect_err("a newer plan has taken its place");
+            assert_eq!(refused.exit, Exit::Refused, "{refused}");
+            let stops = ends[1].iter().flatten().filter(|end| **end != IntentEnd::Done);
             assert!(stops.clone().all(|end| matches!(end, IntentEnd::Conflict(_) | IntentEnd::Busy(_))), "{ends:?}");
 
             night.tell_all().await;

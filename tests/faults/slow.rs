@@ -31,6 +31,10 @@ struct Scripted<'s> {
 
 #[async_trait(?Send)]
 impl Provider for Scripted<'_> {
+    fn kind(&self) -> &'static str {
+        "sandbox"
+    }
+
     fn name(&self) -> String {
         "scripted".to_owned()
     }

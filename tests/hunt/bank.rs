@@ -303,6 +303,10 @@ pub struct Teller {
 
 #[async_trait(?Send)]
 impl Provider for Teller {
+    fn kind(&self) -> &'static str {
+        "bank"
+    }
+
     fn name(&self) -> String {
         "bank".to_owned()
     }

@@ -42,6 +42,7 @@ fn wanted(owner: &str, token: i64, seconds: i64) -> StepRecord {
         note: None,
         sent_at: None,
         provider_ref: None,
+        sent_through: None,
         updated_at: at(seconds),
     }
 }

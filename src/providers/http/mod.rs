@@ -609,6 +609,10 @@ const fn in_a_word(state: &ChargeState) -> &'static str {
 
 #[async_trait(?Send)]
 impl Provider for Http {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
     fn name(&self) -> String {
         format!("http ({})", self.base_url)
     }
