@@ -10,6 +10,7 @@ pub mod frozen;
 pub mod history;
 pub mod import;
 pub mod init;
+pub mod once;
 pub mod plan;
 pub mod queries;
 pub mod reconcile;
