@@ -103,7 +103,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() => {
-            if std::env::args_os().any(|arg| arg == "--json") {
+            // What comes after -- is another command's.
+            if std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json") {
                 report::print_error(&misused(&e), Style::detect(true));
             } else {
                 let _ = e.print();

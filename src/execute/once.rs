@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const QUERY_LIMIT: Duration = Duration::from_secs(60);
 /// For how long at least an end is tried to be recorded, where the database does not answer.
 const RECORD_LIMIT: Duration = Duration::from_secs(30);
+/// How often a key may be lost to others in the very moment of taking it.
+const TRIES: u32 = 50;
 /// How often a waiting request looks again: first and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
@@ -100,7 +102,15 @@ impl Once<'_> {
         let began = Instant::now();
         let mut pause = PAUSES[0];
         let Request { tenant_id, key, digest, keep_for, .. } = self.request;
+        let mut tries = 0;
         loop {
+            tries += 1;
+            if tries > TRIES {
+                return Err(Error::failure(format!(
+                    "others keep taking {key} in the very moment that it is free"
+                ))
+                .hint("nothing was run: run it again"));
+            }
             let found = self.store.key(tenant_id, key).await?;
             let (record, now) = found.unzip();
             match decide(record.as_ref(), digest, now.unwrap_or_else(self.holder.clock)) {
@@ -121,6 +131,7 @@ impl Once<'_> {
                         _ = signals.next() => return Err(interrupted()),
                     }
                     pause = (pause * 2).min(PAUSES[1]);
+                    tries = 0;
                 }
                 Decision::Refuse { differing } => return Ok(Answer::Differs(differing)),
                 Decision::TakeOver | Decision::Retry => {

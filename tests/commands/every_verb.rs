@@ -36,7 +36,9 @@ const VERBS: [&str; 18] = [
 fn json_is_one_object_for_every_verb(site: &Site) {
     let folder = site.files(&doubled().ledgers);
     let json = |code: i32, line: &[&str]| {
-        let ran = site.run(&[line, &["--json"]].concat()).ends(code);
+        // What comes after -- is another command's.
+        let (ours, theirs) = line.split_at(line.iter().position(|word| *word == "--").unwrap_or(line.len()));
+        let ran = site.run(&[ours, &["--json"], theirs].concat()).ends(code);
         assert_eq!(ran.stderr, "", "{ran}");
         ran.json()
     };

@@ -1,7 +1,7 @@
 //! What is told of keys: as one JSON object, as a list, and of what is typed wrongly.
 
 use super::scene::*;
-use crate::common::site::Site;
+use crate::common::site::{Site, run};
 use crate::on_each_database;
 
 on_each_database![
@@ -9,6 +9,7 @@ on_each_database![
     keys_are_listed_by_state_and_tenant,
     what_makes_no_sense_is_refused_before_anything_runs,
     a_journal_without_the_table_says_what_to_type,
+    the_ledgers_need_not_answer,
 ];
 
 fn json_is_one_object(site: &Site) {
@@ -72,4 +73,15 @@ fn a_journal_without_the_table_says_what_to_type(site: &Site) {
     }
     site.run(&["init"]).ends(0);
     once(site, &[], "echo done").ends(0).prints("done");
+}
+
+fn the_ledgers_need_not_answer(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let ledgers = ["orders", "payments", "inventory", "messages"]
+        .map(|ledger| format!("[ledgers.{ledger}]\nurls = [\"postgres://nobody@127.0.0.1:1/none\"]\n"));
+    let config = site.configured(&format!("journal = \"{}\"\n{}", site.url, ledgers.concat()));
+    let line = line(&[], "echo done");
+    let mut command = site.command(&line);
+    command.env_remove("ONEFOLD_DATABASE_URL").env("ONEFOLD_CONFIG", config);
+    run(&mut command, &line).ends(0).prints("done");
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{as_json, standing, tenant};
+use super::{as_json, open, standing, tenant};
 use crate::commands::flags::one_of;
 use crate::config::Config;
 use crate::core::idempotency::KeyState;
@@ -23,8 +23,7 @@ pub struct ListArgs {
 }
 
 pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
-    store.must_keep_keys().await?;
+    let store = open(config).await?;
     let tenant_id = args.tenant.as_deref().map(tenant).transpose()?;
     let keys = store.keys(tenant_id.as_ref(), args.state).await?;
     let json: Vec<_> = keys.iter().map(|(record, _)| as_json(record, None)).collect();

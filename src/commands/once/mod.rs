@@ -23,6 +23,7 @@ use crate::execute::child::Echo;
 use crate::execute::once::{Answer, Once, Request};
 use crate::report::{Block, Report, pass_on, print_note};
 use crate::store::idempotency::Holder;
+use crate::store::{Places, Store};
 
 /// Run a command at most once for a key, from any number of machines; a repeat gives its result again
 #[derive(Debug, Args)]
@@ -137,6 +138,14 @@ fn must_be_kept(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// The journal's database alone: whether the ledgers answer is no matter here.
+async fn open(config: &Config) -> Result<Store> {
+    let places = Places::one(&config.places.journal);
+    let store = Config { places, ..config.clone() }.open_ready().await?;
+    store.must_keep_keys().await?;
+    Ok(store)
+}
+
 fn holder(config: &Config, lease: Span) -> Holder {
     Holder { actor: config.actor.clone(), owner: worker(config, 0).owner, lease, clock: now }
 }
@@ -156,8 +165,7 @@ async fn run_once(config: &Config, args: OnceArgs) -> Result<Report> {
         stdin,
         keep_for: args.keep_for,
     };
-    let store = config.open_ready().await?;
-    store.must_keep_keys().await?;
+    let store = open(config).await?;
     let holder = holder(config, args.lease);
     let echo: Echo = if config.json { Arc::new(|_, _| ()) } else { Arc::new(pass_on) };
     let once = Once {

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::show::found;
-use super::{as_json, holder, key, tenant};
+use super::{as_json, holder, key, open, tenant};
 use crate::config::Config;
 use crate::core::idempotency::{KeyRecord, KeyState};
 use crate::core::time::{Span, Timestamp};
@@ -64,8 +64,7 @@ pub async fn run(config: &Config, args: SettleArgs) -> Result<Report> {
         return Err(Error::usage("--because needs a reason: the journal keeps it")
             .hint("how do you know? for example: seen in the provider's books"));
     }
-    let store = config.open_ready().await?;
-    store.must_keep_keys().await?;
+    let store = open(config).await?;
     let (tenant_id, key) = (tenant(&args.tenant)?, key(&args.key)?);
     let holder = holder(config, Span::from_secs(1));
     let record = unknown(&store, &holder, found(&store, &tenant_id, &key).await?).await?;

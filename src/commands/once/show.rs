@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{as_json, key, output, standing, tenant};
+use super::{as_json, key, open, output, standing, tenant};
 use crate::config::Config;
 use crate::core::idempotency::KeyRecord;
 use crate::core::ids::{IdempotencyKey, TenantId};
@@ -25,8 +25,7 @@ pub struct ShowArgs {
 }
 
 pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
-    store.must_keep_keys().await?;
+    let store = open(config).await?;
     let (record, now) = found(&store, &tenant(&args.tenant)?, &key(&args.key)?).await?;
     let output = output(&record)?;
     let mut report = Report::new(as_json(&record, None))
