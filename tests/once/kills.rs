@@ -7,6 +7,7 @@ use crate::common::site::Site;
 use crate::on_each_database;
 
 on_each_database![
+    killed_at_any_time_again_and_again_the_effect_is_there_once,
     killed_before_anything_ran_it_is_taken_over_and_run,
     killed_while_it_ran_it_is_settled_first,
     a_command_that_is_killed_may_have_happened,
@@ -121,4 +122,26 @@ fn a_command_that_leaves_something_behind_is_over_when_it_ends(site: &Site) {
     let left = std::fs::read_to_string(site.folder().join("left")).unwrap();
     assert!(lives(&left), "it may be meant to stay");
     std::process::Command::new("kill").arg(left.trim()).status().unwrap();
+}
+
+fn killed_at_any_time_again_and_again_the_effect_is_there_once(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let script = script("sleep 0.05; echo x >> effect; sleep 0.05; echo done");
+    let flags = ["--query", "test -s effect && echo found || exit 1"];
+    let rounds = if std::env::var_os("ONEFOLD_TEST_HUNT").is_some() { 60 } else { 6 };
+    for _ in 0..rounds {
+        let process = start(site, &flags, &script);
+        // At a time that nobody has chosen.
+        let chance = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+        std::thread::sleep(std::time::Duration::from_millis(chance));
+        process.kill();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        lapse(site);
+    }
+    let first = once(site, &flags, &script).ends(0).stdout;
+    assert!(["done\n", "found\n"].contains(&&*first), "{first}");
+    assert_eq!(once(site, &[], &script).ends(0).stdout, first);
+    assert_eq!(std::fs::read_to_string(site.folder().join("effect")).unwrap(), "x\n");
+    let tokens: Vec<i64> = runs(site).iter().map(|token| token.parse().unwrap()).collect();
+    assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "{tokens:?}");
 }

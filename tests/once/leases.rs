@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use onefold::store::Queries;
 use onefold::store::sql::parameters;
 use rustix::process::Signal;
+use sqlx::{AnyConnection, Connection, Executor};
 
 use super::scene::*;
-use crate::common::site::Site;
+use crate::common::databases::wait;
+use crate::common::site::{Kind, Site};
 use crate::on_each_database;
 
 on_each_database![
@@ -16,6 +18,7 @@ on_each_database![
     a_stalled_owner_that_wakes_completes_nothing,
     with_a_lost_lease_the_whole_group_dies,
     a_lease_is_over_when_the_database_says_so,
+    a_lease_that_cannot_be_renewed_is_given_up_with_all_that_runs,
 ];
 
 fn a_live_key_is_waited_for_or_said_to_be_busy(site: &Site) {
@@ -109,6 +112,25 @@ fn a_lease_is_over_when_the_database_says_so(site: &Site) {
     once(site, &[], &script).fails(6, &["the lease of ada@desk#", "ran out while it ran"]);
     std::fs::write(site.folder().join("go"), "").unwrap();
     first.ends(7);
+}
+
+fn a_lease_that_cannot_be_renewed_is_given_up_with_all_that_runs(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let script = script("echo $$ > pid; sleep 100");
+    let first = start(site, &["--lease", "1s"], &script);
+    let pid = || std::fs::read_to_string(site.folder().join("pid")).unwrap_or_default();
+    until("it runs", || lives(&pid()));
+    wait(async {
+        let mut other = AnyConnection::connect(&site.url).await.unwrap();
+        let begin = if site.kind() == Kind::Sqlite { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        other.execute(begin).await.unwrap();
+        other.execute("UPDATE onefold_idempotency SET note = 'held'").await.unwrap();
+        until("the command is killed, before the database answers", || !lives(&pid()));
+        other.execute("ROLLBACK").await.unwrap();
+    });
+    let told = String::from_utf8(first.ends(6).stderr).unwrap();
+    assert!(told.contains("the lease could not be renewed"), "{told}");
+    assert_eq!((state(site), runs(site).len()), ("UNKNOWN".to_owned(), 1));
 }
 
 #[test]

@@ -77,10 +77,10 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process is there that is not merely a dead one's entry.
+/// Whether a process is there that is not merely a dead one's entry; none is where no id is written yet.
 pub fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat"));
-    stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, state)| !state.trim_start().starts_with('Z'))
 }
 
 /// The record of the key.
