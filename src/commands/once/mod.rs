@@ -46,13 +46,13 @@ What a request does, by the state of its key:
   UNKNOWN                      asks --query: 0 it happened, 1 it did not and is run; else 6
   any, for another request     refused, and the differing parts are named
 
-The command gets ONEFOLD_KEY and ONEFOLD_FENCING_TOKEN, a process group of its own, and no stdin but
-what --stdin passes on. The key belongs to the command, its arguments, the variables of --env and the
-input of --stdin; of these, digests alone are kept. `--query` should look at what the effect leaves
-behind, and say 1 only where no process of the first run can be left to make it true later.
+The command gets ONEFOLD_KEY and ONEFOLD_FENCING_TOKEN, a process group of its own, and no stdin
+but what --stdin passes on. The key belongs to the command, its arguments, the variables of --env
+and the input of --stdin; of these, digests alone are kept. `--query` should look at what the effect
+leaves behind, and say 1 only where no process of the first run can make it true later.
 
-Ends with the code of the command. What onefold itself has to say stands on stderr as `error: …` (with
---json: as {\"error\": …}), and then it ends with:
+Ends with the code of the command. What onefold itself has to say stands on stderr as `error: …`
+(with --json: as {\"error\": …}), and then it ends with:
   75  another is at the key; or, by --query, what was ended midway did not happen: run it again
    6  it may have happened: settle it by --query or by `once settle`
    7  the key is another request's, or was lost to another process
@@ -250,9 +250,10 @@ fn result(config: &Config, how: &str, record: &KeyRecord) -> Result<Report> {
     let mut report = Report::new(as_json(record, Some(how)));
     report.code = Some(record.exit_code.unwrap_or(Exit::Failure.code()));
     let Some(output) = output else { return Ok(report) };
-    if config.json || how == "ran" {
+    if config.json {
         return Ok(report);
     }
+    let is_new = how == "ran";
     for (name, stream) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let note = match stream.kept {
             Part::Tail => format!(
@@ -260,12 +261,17 @@ fn result(config: &Config, how: &str, record: &KeyRecord) -> Result<Report> {
                 stream.bytes,
                 stream.sha256.as_deref().unwrap_or_default()
             ),
-            Part::None if stream.bytes > 0 => format!("the {} bytes on {name} were not kept", stream.bytes),
+            Part::None if stream.bytes > 0 && !is_new => {
+                format!("the {} bytes on {name} were not kept", stream.bytes)
+            }
             Part::All | Part::None => continue,
         };
         if !config.quiet {
             print_note(&format!("note: {note}"));
         }
+    }
+    if is_new {
+        return Ok(report);
     }
     let body = |stream: &crate::core::output::Kept| stream.body().ok_or_else(|| damaged(record));
     Ok(report.block(Block::Raw { stdout: body(&output.stdout)?, stderr: body(&output.stderr)? }))
