@@ -32,7 +32,8 @@ Exit codes:
   5  violations found
   6  a person or the provider must decide first
   7  refused: freeze missing, lost or held by another, or a safety limit
-  Where several fit: 7, then 4, 6, 5, 3.";
+  Where several fit: 7, then 4, 6, 5, 3.
+  `once` ends with the code of its command, and with 75 while another is at the key.";
 
 /// Joins, decides and unwinds the orders that retries made out of one purchase.
 #[derive(Debug, Parser)]
@@ -91,6 +92,7 @@ enum Command {
     History(commands::history::HistoryArgs),
     Settle(commands::settle::SettleArgs),
     Requeue(commands::requeue::RequeueArgs),
+    Once(commands::once::OnceArgs),
     Thaw(commands::thaw::ThawArgs),
     Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
@@ -103,7 +105,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() => {
-            if std::env::args_os().any(|arg| arg == "--json") {
+            // What comes after -- is another command's.
+            if std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json") {
                 report::print_error(&misused(&e), Style::detect(true));
             } else {
                 let _ = e.print();
@@ -116,20 +119,20 @@ pub fn main() -> ExitCode {
         }
     };
     let style = Style::detect(cli.global.json);
-    let exit = match run(cli) {
+    let code = match run(cli) {
         Ok(report) => match report::print(&report, style) {
-            Ok(()) => report.exit,
+            Ok(()) => report.code.unwrap_or(report.exit.code()),
             Err(e) => {
                 eprintln!("error: cannot print the report: {e}");
-                Exit::Failure
+                Exit::Failure.code()
             }
         },
         Err(error) => {
             report::print_error(&error, style);
-            error.exit
+            error.exit.code()
         }
     };
-    ExitCode::from(exit.code())
+    ExitCode::from(code)
 }
 
 /// A command line that cannot be read, as the one error that JSON is asked for.
@@ -191,6 +194,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::History(args) => commands::history::run(config, args).await,
         Command::Settle(args) => commands::settle::run(config, args).await,
         Command::Requeue(args) => commands::requeue::run(config, args).await,
+        Command::Once(args) => commands::once::run(config, args).await,
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
@@ -206,6 +210,7 @@ fn flags(global: Global) -> Flags {
         queries: global.queries,
         password_file: global.password_file,
         owner: global.owner,
+        json: global.json,
         quiet: global.quiet,
         verbose: global.verbose,
     }

@@ -37,6 +37,8 @@ pub struct Config {
     pub limits: Limits,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
+    /// Whether the one thing on stdout is to be a JSON object.
+    pub json: bool,
     pub quiet: bool,
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
@@ -51,6 +53,7 @@ pub struct Flags {
     pub queries: Option<PathBuf>,
     pub password_file: Option<PathBuf>,
     pub owner: Option<String>,
+    pub json: bool,
     pub quiet: bool,
     pub verbose: bool,
 }
@@ -231,6 +234,7 @@ impl Config {
             },
             limits,
             accept: file.accept,
+            json: flags.json,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
@@ -241,6 +245,7 @@ impl Config {
     pub fn embedded(&self, url: &str) -> Self {
         Self {
             places: Places::one(url),
+            json: self.json,
             quiet: self.quiet,
             verbose: self.verbose,
             actor: self.actor.clone(),
@@ -258,6 +263,7 @@ impl Config {
             commands: Commands::default(),
             limits: Limits::default(),
             accept: BTreeMap::new(),
+            json: flags.json,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),

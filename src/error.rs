@@ -22,6 +22,8 @@ pub enum Exit {
     Undecided = 6,
     /// Refused: freeze missing, lost or held by another, or a safety limit.
     Refused = 7,
+    /// `once`: the key is being processed, or what was begun is known not to have happened: run it again.
+    TryAgain = 75,
 }
 
 impl Exit {
@@ -29,15 +31,16 @@ impl Exit {
         self as u8
     }
 
-    /// Of two ends that both fit, the one to report: 7, then 4, 6, 5, 3.
+    /// Of two ends that both fit, the one to report: 7, then 4, 6, 5, 3; 75 comes with none of them.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        const BY_WEIGHT: [Exit; 8] = [
+        const BY_WEIGHT: [Exit; 9] = [
             Exit::Refused,
             Exit::Stale,
             Exit::Undecided,
             Exit::Violations,
             Exit::StepsPlanned,
+            Exit::TryAgain,
             Exit::Usage,
             Exit::Failure,
             Exit::Done,

@@ -93,7 +93,7 @@ impl ScopeFlags {
 }
 
 /// One of a list of names, read as what they name.
-fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err = UnknownStatus> + Clone + Send + Sync + 'static,
 {

@@ -45,8 +45,10 @@ pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
 fn in_words(entry: &Entry) -> [String; 2] {
     let at = entry.at.map(|t: Timestamp| t.to_string()).unwrap_or_default();
     let mut what = vec![entry.event.clone()];
-    if let (Some(ledger), Some(id)) = (entry.ledger, &entry.row_id) {
-        what.push(format!("{} {id}", ledger.row_name()));
+    match (entry.ledger, &entry.row_id) {
+        (Some(ledger), Some(id)) => what.push(format!("{} {id}", ledger.row_name())),
+        (None, Some(key)) => what.push(format!("key {key}")),
+        (_, None) => {}
     }
     if let (Some(from), Some(to)) = (&entry.from, &entry.to) {
         what.push(format!("{from} → {to}"));

@@ -11,6 +11,7 @@ pub mod guard;
 pub mod history;
 pub mod import;
 pub mod init;
+pub mod once;
 pub mod plan;
 pub mod provider;
 pub mod queries;

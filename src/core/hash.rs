@@ -14,9 +14,15 @@ impl FieldHash {
 
     /// The text's length in bytes as eight bytes, the highest first; then the text.
     #[must_use]
-    pub fn text(mut self, text: &str) -> Self {
-        self.0.update((text.len() as u64).to_be_bytes());
-        self.0.update(text.as_bytes());
+    pub fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// As [`Self::text`], of what need not be text.
+    #[must_use]
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
         self
     }
 

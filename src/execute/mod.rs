@@ -3,10 +3,12 @@
 //! another key.
 
 pub mod apply;
+pub mod child;
 pub mod command;
 pub mod converge;
 mod money;
 mod moves;
+pub mod once;
 pub mod pace;
 pub mod settle;
 

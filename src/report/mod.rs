@@ -1,8 +1,10 @@
 //! The only printer. A command makes one [`Report`]; people get it as text and tables, programs as
 //! one JSON object.
 
+mod live;
 mod table;
 
+pub use live::pass_on;
 pub use table::{Column, Table};
 
 use std::io::{self, IsTerminal, Write};
@@ -18,6 +20,9 @@ pub struct Report {
     /// The same as one object.
     pub json: Value,
     pub exit: Exit,
+    /// The code of a command that was run or whose result is given again: the process ends with it
+    /// instead.
+    pub code: Option<u8>,
 }
 
 /// A piece of a report for people.
@@ -32,11 +37,16 @@ pub enum Block {
     /// A command line that can be typed.
     Command(String),
     Table(Table),
+    /// What a command printed, byte for byte, on the streams that it printed it to.
+    Raw {
+        stdout: Vec<u8>,
+        stderr: Vec<u8>,
+    },
 }
 
 impl Report {
     pub fn new(json: Value) -> Self {
-        Self { blocks: Vec::new(), json, exit: Exit::Done }
+        Self { blocks: Vec::new(), json, exit: Exit::Done, code: None }
     }
 
     #[must_use]
@@ -167,6 +177,11 @@ pub(crate) fn write_blocks(out: &mut impl Write, blocks: &[Block], style: Style)
                 }
             }
             Block::Table(table) => writeln!(out, "{}", table.render(style))?,
+            Block::Raw { stdout, stderr } => {
+                // Whoever does not read what was said beside the result misses nothing of the result.
+                let _ = io::stderr().write_all(stderr);
+                out.write_all(stdout)?;
+            }
         }
     }
     Ok(())

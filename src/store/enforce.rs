@@ -32,8 +32,8 @@ pub(super) const fn lease_until(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The pieces of SQL that files about copies may name.
-pub(super) const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 1] {
+/// The pieces of SQL that files about copies and idempotency keys may name.
+pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 1] {
     [("now_us", now_us(dialect))]
 }
 

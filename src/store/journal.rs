@@ -46,6 +46,14 @@ status_type!(Event {
     KeepChosen = "keep-chosen",
     KeepWithdrawn = "keep-withdrawn",
     Requeued = "requeued",
+    /// An idempotency key was taken, for the first time or for another try.
+    KeyTaken = "key-taken",
+    /// A key whose owner's lease was over was taken by another.
+    KeyTakenOver = "key-taken-over",
+    /// What was begun under a key has ended, or was lost sight of.
+    KeyFinished = "key-finished",
+    /// A query or a person said what came of a key.
+    KeySettled = "key-settled",
     Imported = "imported",
 });
 
@@ -93,6 +101,13 @@ impl Entry {
     #[must_use]
     pub fn row(mut self, ledger: Ledger, tenant_id: &TenantId, id: impl Into<RowId>) -> Self {
         (self.ledger, self.tenant_id, self.row_id) = (Some(ledger), Some(tenant_id.clone()), Some(id.into()));
+        self
+    }
+
+    /// About an idempotency key.
+    #[must_use]
+    pub fn key(mut self, tenant_id: &TenantId, key: &IdempotencyKey) -> Self {
+        (self.tenant_id, self.row_id) = (Some(tenant_id.clone()), Some(RowId::from(key.as_str())));
         self
     }
 

@@ -4,6 +4,7 @@ pub mod connect;
 pub mod copies;
 pub mod enforce;
 pub mod freezes;
+pub mod idempotency;
 pub mod import;
 pub mod journal;
 pub mod moves;

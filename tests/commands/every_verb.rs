@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "demo",
     "init",
     "import",
@@ -29,6 +29,7 @@ const VERBS: [&str; 19] = [
     "verify",
     "history",
     "requeue",
+    "once",
     "thaw",
     "queries",
     "provider",
@@ -37,7 +38,9 @@ const VERBS: [&str; 19] = [
 fn json_is_one_object_for_every_verb(site: &Site) {
     let folder = site.files(&doubled().ledgers);
     let json = |code: i32, line: &[&str]| {
-        let ran = site.run(&[line, &["--json"]].concat()).ends(code);
+        // What comes after -- is another command's.
+        let (ours, theirs) = line.split_at(line.iter().position(|word| *word == "--").unwrap_or(line.len()));
+        let ran = site.run(&[ours, &["--json"], theirs].concat()).ends(code);
         assert_eq!(ran.stderr, "", "{ran}");
         ran.json()
     };
@@ -58,8 +61,11 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["history"]);
     json(0, &["requeue", "M-B", "--tenant", "t", "--because", "x"]);
     json(6, &["thaw", freeze]);
+    json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
+    json(0, &["once", "list"]);
+    json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 13] = [
+    let errors: [(i32, &[&str]); 17] = [
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -72,6 +78,10 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["verify", "PL-none"]),
         (2, &["requeue", "M-none", "--because", "x"]),
         (2, &["thaw", "F-none"]),
+        (2, &["once", "--key", "k"]),
+        (7, &["once", "--key", "k", "--", "true"]),
+        (2, &["once", "show", "none"]),
+        (2, &["once", "settle", "k", "--as", "failed", "--because", "x"]),
         (2, &["whatever"]),
     ];
     for (code, line) in errors {

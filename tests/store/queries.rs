@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use onefold::core::status::Ledger;
+use onefold::store::enforce::pieces;
 use onefold::store::sql::{Statement, Value, Values, parameters};
 use onefold::store::{Dialect, Places, Queries, Statuses, Store};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, SqlSafeStr};
@@ -89,7 +90,8 @@ fn statement(text: &str, ledger: Ledger, with: &[String], dialect: Dialect) -> S
             values = values.bind(name.to_owned().leak(), value(text, name));
         }
     }
-    Statement::new(text, &[("ledger", &ledger), ("id", &id)], &values, dialect).unwrap()
+    let pieces = [&[("ledger", ledger.as_str()), ("id", id.as_str())][..], &pieces(dialect)].concat();
+    Statement::new(text, &pieces, &values, dialect).unwrap()
 }
 
 /// Something of the kind that stands at the parameter.
