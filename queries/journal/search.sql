@@ -6,6 +6,7 @@ FROM onefold_journal
 WHERE 1 = 1
   AND plan_id = :plan_id -- when plan_id
   AND (ledger = 'orders' AND row_id = :order_id -- when order_id
+       OR intent_id IN (:intents) -- when order_id
        OR intent_id IN (SELECT intent_id FROM onefold_journal WHERE ledger = 'orders' AND row_id = :order_id)) -- when order_id
   AND (tenant_id = :tenant_id -- when tenant_id
        OR tenant_id IS NULL AND intent_id IN (SELECT intent_id FROM onefold_journal WHERE tenant_id = :tenant_id)) -- when tenant_id

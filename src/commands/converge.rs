@@ -6,13 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::decided::apply_line;
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
 use super::{count, freeze_over, now, worker};
 use crate::config::Config;
 use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::Ledgers;
-use crate::core::plan::make;
+use crate::core::plan::{Plan, make};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::time::Span;
@@ -53,6 +54,10 @@ pub struct ConvergeArgs {
 }
 
 pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
+    let plan = match &args.plan {
+        Some(plan_id) => Some(config.open_ready().await?.plan_by_id(plan_id).await?.plan),
+        None => None,
+    };
     let mut rounds = 0;
     let mut learned: Vec<Learned> = Vec::new();
     loop {
@@ -66,7 +71,7 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
         let open = learned.iter().filter(|l| !l.settled).count();
         rounds += 1;
         if !args.watch || open == 0 {
-            return Ok(report(&learned));
+            return Ok(report(&learned, plan.as_ref()));
         }
         if !config.quiet {
             print_note(&format!(
@@ -78,7 +83,7 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
         let pause = Duration::from_micros(args.every.micros().unsigned_abs());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(report(&learned)),
+            _ = tokio::signal::ctrl_c() => return Ok(report(&learned, plan.as_ref())),
         }
     }
 }
@@ -161,7 +166,7 @@ fn rows(ledgers: &Ledgers) -> BTreeSet<(Ledger, &TenantId, RowId)> {
     orders.chain(payments).chain(holds).chain(messages).collect()
 }
 
-fn report(learned: &[Learned]) -> Report {
+fn report(learned: &[Learned], plan: Option<&Plan>) -> Report {
     let mut table =
         Table::new([Column::exact("ROW"), Column::exact("SETTLED"), Column::prose("WHAT THE PROVIDER SAYS")]);
     for l in learned {
@@ -180,9 +185,19 @@ fn report(learned: &[Learned]) -> Report {
     }
     let report =
         report.line(format!("{} settled, {open} still in doubt.", count(learned.len() - open, "row")));
-    let report = report.line(
-        "Next: go on with `onefold apply PLAN` where a request was missing; where a charge was, decide \
-         again with `onefold plan`.",
-    );
+    let settled = learned.len() - open;
+    let report = match (plan, settled) {
+        (_, 0) => {
+            report.line("Nothing has ended yet. Ask again later, or let it be asked:").command(match plan {
+                Some(plan) => format!("onefold converge --plan {} --watch --every 5m", plan.plan_id),
+                None => "onefold converge --watch --every 5m".to_owned(),
+            })
+        }
+        (Some(plan), _) => report
+            .line("Next, where a request of the plan was missing; where a charge was, plan again:")
+            .command(apply_line(plan))
+            .command("onefold plan"),
+        (None, _) => report.line("Next, to decide on what is known now:").command("onefold plan"),
+    };
     if open > 0 { report.exit(Exit::Undecided) } else { report }
 }

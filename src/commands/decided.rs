@@ -65,13 +65,14 @@ pub fn intents<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> Table {
     ]);
     for intent in intents {
         let why = if intent.review_reasons.is_empty() { &intent.findings } else { &intent.review_reasons };
+        let chosen = intent.override_keep.iter().map(|keep| format!("(kept by choice: {})", keep.because));
         table.row([
             intent.intent_id.clone(),
             intent.user_id.as_ref().map_or("-".to_owned(), ToString::to_string),
             intent.orders.len().to_string(),
             intent.outcome.to_string(),
             intent.keep.as_ref().map_or("-".to_owned(), ToString::to_string),
-            why.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+            why.iter().map(ToString::to_string).chain(chosen).collect::<Vec<_>>().join(" "),
         ]);
     }
     table

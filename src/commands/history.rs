@@ -1,5 +1,7 @@
 //! `onefold history`: the journal.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde_json::json;
 
@@ -8,6 +10,7 @@ use crate::core::money::Currency;
 use crate::core::time::Timestamp;
 use crate::error::Result;
 use crate::report::Report;
+use crate::store::Store;
 use crate::store::journal::{Entry, Search};
 
 /// Show the journal: who did what to which row, when and why
@@ -29,7 +32,12 @@ pub struct HistoryArgs {
 
 pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
     let store = config.open_ready().await?;
-    let entries = store.history(&Search { order: args.order, plan: args.plan, tenant: args.tenant }).await?;
+    let intents = match &args.order {
+        Some(order) => intents_of(&store, order).await?,
+        None => Vec::new(),
+    };
+    let search = Search { order: args.order, plan: args.plan, tenant: args.tenant, intents };
+    let entries = store.history(&search).await?;
     let mut report = Report::new(json!({ "entries": entries }));
     if entries.is_empty() {
         return Ok(report.line("The journal has no such entry."));
@@ -39,6 +47,18 @@ pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
         report = report.line(who).line(what);
     }
     Ok(report)
+}
+
+/// The intents of the newest plans that an order is in: where no step moved it, the journal has no row of it.
+async fn intents_of(store: &Store, order: &str) -> Result<Vec<String>> {
+    let mut intents = BTreeSet::new();
+    for head in store.newest_plans().await? {
+        // One whose digest does not match tells nothing that could be trusted.
+        let Ok(saved) = store.plan_by_id(&head.plan_id).await else { continue };
+        let of_order = saved.plan.intents.iter().filter(|i| i.orders.iter().any(|id| id.as_str() == order));
+        intents.extend(of_order.map(|i| i.intent_id.clone()));
+    }
+    Ok(intents.into_iter().collect())
 }
 
 /// An entry as two lines: when and who; what and why.

@@ -85,7 +85,11 @@ pub async fn run(config: &Config, args: ImportArgs) -> Result<Report> {
     let report = if charges.is_empty() {
         report
     } else {
-        report.line(format!("The sandbox provider was told of {}.", count(charges.len(), "charge")))
+        report.line(format!(
+            "provider.csv: the books of the sandbox {} {}; they count where the sandbox is the provider.",
+            if args.dry_run { "would know of" } else { "know of" },
+            count(charges.len(), "charge")
+        ))
     };
     Ok(if args.dry_run { report.line("Nothing was written (--dry-run).") } else { report })
 }

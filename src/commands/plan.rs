@@ -12,12 +12,13 @@ use super::progress::Progress;
 use super::{caveat, count, freeze_over, new_id, now, scope_in_words};
 use crate::config::Config;
 use crate::core::evidence::{Evidence, KeepOverride};
-use crate::core::freeze::Freeze;
-use crate::core::ids::{OrderId, TenantId};
+use crate::core::freeze::{Freeze, FreezeMode};
+use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::plan::{Outcome, Plan, make, make_of};
 use crate::core::scope::Scope;
+use crate::core::status::Ledger;
 use crate::error::{Error, Exit, Result};
 use crate::files::LedgerFiles;
 use crate::report::Report;
@@ -81,6 +82,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let made_at = now();
     let mut keeps = KeepChanges::default();
     let mut under: Option<Freeze> = None;
+    let mut outside = Vec::new();
 
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
@@ -106,6 +108,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
         let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
         store.save_plan(&plan, &keeps, &config.actor).await?;
+        outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
         progress.end();
         under = freeze;
         plan
@@ -125,8 +128,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     });
     let caveat = under.as_ref().and_then(caveat);
     let mut report = caveat.into_iter().chain(narrowed).fold(report, Report::line);
-    report.json["freeze_mode"] = json!(under.map(|f| f.mode));
-    let report = if args.files.is_some() { report } else { next(report, &plan) };
+    report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
+    let report = if args.files.is_some() { report } else { next(report, &plan, under.as_ref(), &outside) };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
 
@@ -201,15 +204,42 @@ pub fn basis(report: Report, plan: &Plan) -> Report {
     report.line(format!("as of {}, {under}", plan.as_of)).line(&plan.digest)
 }
 
-/// What to type next.
-fn next(report: Report, plan: &Plan) -> Report {
+/// What to type next. `outside` are rows with steps that the freeze does not cover.
+fn next(report: Report, plan: &Plan, under: Option<&Freeze>, outside: &[(Ledger, RowId)]) -> Report {
+    let unsettled = plan.intents.iter().filter(|i| i.outcome == Outcome::Unsettled).count();
+    let review = plan.intents.iter().filter(|i| i.outcome == Outcome::Review).count();
+    let mut report = report;
+    if unsettled > 0 {
+        report = report
+            .line(format!("{} for the provider to settle:", count(unsettled, "intent")))
+            .command(format!("onefold converge --plan {}", plan.plan_id));
+    }
     if plan.intents.iter().all(|i| i.steps.is_empty()) {
-        return report.line("Nothing to do: no step is planned.");
+        return report.line(match (unsettled, review) {
+            (0, 0) => "Nothing to do: no step is planned.".to_owned(),
+            (_, 0) => "No step is planned until then.".to_owned(),
+            _ => format!("No step is planned: {} for a person to decide.", count(review, "intent")),
+        });
     }
-    match &plan.freeze_id {
-        Some(_) => report.line("Next:").command(apply_line(plan)),
-        None => report.line("A dry run: freeze the scope and plan again to have a plan that can be applied."),
+    let Some(freeze) = under else {
+        return report.line("A dry run: freeze the scope and plan again to have a plan that can be applied.");
+    };
+    let freeze_id = &freeze.freeze_id;
+    if let Some((ledger, id)) = outside.first() {
+        return report
+            .line(format!(
+                "{freeze_id} does not cover {} with steps ({} {id}, …), so this plan cannot be applied: freeze a wider \
+                 scope, or plan a narrower one.",
+                count(outside.len(), "row"),
+                ledger.row_name()
+            ));
     }
+    if freeze.mode == FreezeMode::Recorded {
+        return report
+            .line("Next, so that the freeze holds; then plan again:")
+            .command(format!("onefold freeze --renew {freeze_id} --enforce"));
+    }
+    report.line("Next:").command(apply_line(plan))
 }
 
 /// Whether a person or the provider must decide first.

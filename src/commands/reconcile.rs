@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::{count, freeze_over, new_id, now, scope_in_words};
 use crate::config::Config;
 use crate::core::money::Currency;
-use crate::core::plan::{Finding, PlannedIntent, make};
+use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
 use crate::error::Result;
 use crate::report::{Column, Report, Table};
 
@@ -60,8 +60,10 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     let decided = make(&ledgers, &scope, &args.policy.policy(), as_of, &store.evidence().await?)?;
     progress.end();
 
-    let notable: Vec<&PlannedIntent> =
+    let mut notable: Vec<&PlannedIntent> =
         decided.intents.iter().filter(|i| i.orders.len() > 1 || !i.findings.is_empty()).collect();
+    // What there is to do first; a show has many clean purchases with some finding.
+    notable.sort_by_key(|i| i.outcome == Outcome::Clean);
     let sums = by_finding(&notable);
     let findings: Vec<_> = sums
         .iter()

@@ -18,7 +18,7 @@ use crate::error::{Error, Exit, Result};
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
 use crate::store::plans::{PlanState, SavedPlan};
-use crate::store::steps::StepRecord;
+use crate::store::steps::{StepRecord, StepState};
 
 /// Read the ledgers again and hold them against a plan; changes nothing
 #[derive(Debug, Args)]
@@ -58,6 +58,8 @@ pub async fn run(config: &Config, args: VerifyArgs) -> Result<Report> {
         .into_iter()
         .filter(|r| r.plan_id == plan_id || payments.contains(&(&r.tenant_id, r.step.id.clone())))
         .collect();
+    let begun = store.steps_of_plan(&plan_id).await?;
+    let has_conflict = begun.iter().any(|r| r.state == StepState::Conflict);
     let verified = verify(plan, &after);
     progress.end();
     let freeze = match &plan.freeze_id {
@@ -68,7 +70,7 @@ pub async fn run(config: &Config, args: VerifyArgs) -> Result<Report> {
         .as_ref()
         .and_then(caveat)
         .into_iter()
-        .fold(report(&saved, &verified, &in_flight), Report::line);
+        .fold(report(&saved, &verified, &in_flight, has_conflict), Report::line);
     report.json["freeze_mode"] = json!(freeze.map(|f| f.mode));
     Ok(report)
 }
@@ -82,7 +84,7 @@ async fn newest(store: &Store) -> Result<String> {
         .ok_or_else(|| Error::usage("no plan has been made under a freeze").hint("onefold plan --show S-204"))
 }
 
-fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord]) -> Report {
+fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord], has_conflict: bool) -> Report {
     let plan = &saved.plan;
     let mut violations = Table::new([Column::exact("INTENT"), Column::prose("VIOLATION")]);
     let mut broken = 0;
@@ -168,6 +170,9 @@ fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord]) -> R
             .line("Next, to learn what the provider has done, and to go on from there:")
             .command(format!("onefold converge --plan {}", plan.plan_id))
             .command(apply_line(plan)),
+        (true, 1..) if has_conflict => report
+            .line("Rows moved since the plan was made, and its intents stopped. Decide again:")
+            .command("onefold plan"),
         (true, 1..) if saved.state == PlanState::Open => {
             report.line("The plan has not been carried out to its end. Next:").command(apply_line(plan))
         }

@@ -143,8 +143,9 @@ impl Freeze {
             || self.topics.is_empty()
             || asked.topic.is_none_or(|topic| self.topics.contains(topic));
         let is_held = self.narrowed_to.as_ref().is_none_or(|held| {
-            asked.order_id.is_some_and(|id| {
-                held.iter().any(|h| h.tenant_id == *asked.tenant_id && h.orders.contains(id))
+            // An order that is not named may be one of those that are held.
+            held.iter().any(|h| {
+                h.tenant_id == *asked.tenant_id && asked.order_id.is_none_or(|id| h.orders.contains(id))
             })
         });
         self.effects.contains(&asked.effect) && is_topic && is_held && self.scope.may_cover(asked)

@@ -152,6 +152,8 @@ pub struct Search {
     pub order: Option<String>,
     pub plan: Option<String>,
     pub tenant: Option<String>,
+    /// Intents that the order is in, beside those that the journal has rows of.
+    pub intents: Vec<String>,
 }
 
 impl Store {
@@ -172,6 +174,8 @@ impl Store {
     pub async fn history(&self, search: &Search) -> Result<Vec<Entry>> {
         let values = Values::new()
             .bind_when("order_id", search.order.as_deref())
+            // No intent has an empty name, and no list may be empty.
+            .bind("intents", search.intents.iter().cloned().chain([String::new()]).collect::<Vec<_>>())
             .bind_when("plan_id", search.plan.as_deref())
             .bind_when("tenant_id", search.tenant.as_deref());
         let journal = self.journal();

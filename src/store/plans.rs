@@ -73,6 +73,9 @@ impl Store {
                         order_id,
                     )
                 };
+                // What is chosen in a dry run is chosen for it alone.
+                let none = KeepChanges::default();
+                let keeps = if plan.freeze_id.is_some() { keeps } else { &none };
                 for (tenant_id, keep) in &keeps.chosen {
                     let entry =
                         keep_entry(Event::KeepChosen, tenant_id, &keep.order_id).note(keep.because.as_str());

@@ -78,7 +78,7 @@ fn a_scope_narrows_and_policies_decide(site: &Site) {
 
 fn many_intents_are_listed_only_when_asked_for(site: &Site) {
     let night = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/incident-2014");
-    site.run(&["import", &text(&night)]).ends(0).prints("The sandbox provider was told of 10 charges.");
+    site.run(&["import", &text(&night)]).ends(0).prints("the books of the sandbox know of 10 charges");
     let line = ["reconcile", "--show", "S-204", "--as-of", "2026-11-11T20:20:00+08:00"];
     let ran = site.run(&line).ends(0).prints("… and 23 more intents; all of them with --all");
     ran.prints("20020.00 CNY + 74000 JPY + 38.250 KWD").does_not_print("U-GUEST");

@@ -56,7 +56,7 @@ on_every_database! {
             store.append(&entry).await.unwrap();
         }
         let rows = async |order: Option<&str>, plan: Option<&str>| -> Vec<String> {
-            let search = Search { order: order.map(str::to_owned), plan: plan.map(str::to_owned), tenant: None };
+            let search = Search { order: order.map(str::to_owned), plan: plan.map(str::to_owned), ..Search::default() };
             store.history(&search).await.unwrap().into_iter().filter_map(|e| e.row_id).map(|id| id.to_string()).collect()
         };
         assert_eq!(rows(Some("O-1"), None).await, ["O-1", "P-1"]);
