@@ -16,7 +16,7 @@ The playbook:
   onefold reconcile --show S-204
   onefold plan --show S-204
   onefold apply PLAN --yes --max-refund-total CNY:3480.00
-  onefold converge --plan PLAN   where the provider has not answered; then apply again
+  onefold converge --plan PLAN   where a provider is silent; then apply again
   onefold verify PLAN
   onefold thaw FREEZE
 

@@ -174,25 +174,28 @@ impl Config {
             Some(path) => Some(Passwords::read(&path)?),
             None => None,
         };
-        let url = |text: &str| {
-            let url = expanded(text, &variable)?;
+        let of_file = path.as_deref().unwrap_or(Path::new(FILE)).display();
+        let url = |key: &str, text: &str| {
+            let url = expanded(text, &variable).map_err(|e| e.context(key))?;
             Ok(passwords.as_ref().map_or(url.clone(), |p| p.filled_in(&url)))
         };
         let places = match (&flags.database, &file.journal, &file.ledgers) {
-            (Some(database), ..) => Places::one(&url(database)?),
+            (Some(database), ..) => Places::one(&url("the URL of --database", database)?),
             (None, journal, Some(ledgers)) => {
                 let journal = journal.as_deref().ok_or_else(|| {
                     Error::usage("the configuration has [ledgers] and no journal")
                         .hint("say where onefold's own tables live: journal = \"sqlite:onefold.db\"")
                 })?;
                 let shards = |name: &str, shards: &Shards| {
+                    let key = format!("{of_file}: [ledgers.{name}] urls");
                     if shards.urls.is_empty() {
-                        return Err(Error::usage(format!("[ledgers.{name}] has no urls")));
+                        return Err(Error::usage(format!("{key} names no database"))
+                            .hint("urls = [\"postgres://USER@HOST/DATABASE\"]"));
                     }
-                    shards.urls.iter().map(|u| url(u)).collect::<Result<Vec<_>>>()
+                    shards.urls.iter().map(|u| url(&key, u)).collect::<Result<Vec<_>>>()
                 };
                 Places {
-                    journal: url(journal)?,
+                    journal: url(&format!("{of_file}: journal"), journal)?,
                     ledgers: [
                         shards("orders", &ledgers.orders)?,
                         shards("payments", &ledgers.payments)?,
@@ -201,7 +204,7 @@ impl Config {
                     ],
                 }
             }
-            (None, Some(journal), None) => Places::one(&url(journal)?),
+            (None, Some(journal), None) => Places::one(&url(&format!("{of_file}: journal"), journal)?),
             (None, None, None) => Places::one(DEFAULT_DATABASE),
         };
         let mut statuses = Statuses::default();
@@ -217,7 +220,6 @@ impl Config {
         }
         let mut providers = BTreeMap::new();
         for (name, settings) in file.providers {
-            let of_file = path.as_deref().unwrap_or(Path::new(FILE)).display();
             settings.check().map_err(|e| e.context(format!("{of_file}: [providers.{name}]")))?;
             providers.insert(name, settings.beside(&folder));
         }
@@ -311,12 +313,15 @@ impl Config {
 }
 
 fn read(path: &Path) -> Result<File> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::usage(format!("cannot read the configuration {}: {e}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Error::usage(format!("cannot read the configuration {}: {e}", path.display()))
+            .hint("name one that is there with --config, or leave it out")
+    })?;
     toml::from_str(&text).map_err(|e| {
         // The library's picture of the place would show the line, and with it a password.
         let at = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         Error::usage(format!("{}: line {at}: {}", path.display(), e.message()))
+            .hint(format!("mend line {at} of {}; then `onefold check` proves the whole", path.display()))
     })
 }
 
@@ -326,10 +331,11 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else {
-            return Err(Error::usage(format!("{}: ${{ without }}", without_password(text))));
+            return Err(Error::usage(format!("{} has ${{ without }}", without_password(text)))
+                .hint("a variable is written ${NAME}"));
         };
         let value = variable(name).ok_or_else(|| {
-            Error::usage(format!("{} names ${{{name}}}, which is not set", without_password(text)))
+            Error::usage(format!("${{{name}}} is not set"))
                 .hint(format!("export {name}=…, or write the URL without it"))
         })?;
         url.push_str(before);
@@ -387,7 +393,8 @@ mod tests {
         let error = load("journal = \"sqlite:j.db\"\nquerys = \"ops\"\n").unwrap_err();
         assert!(error.message.contains("line 2") && error.message.contains("querys"), "{error}");
         let error = load("journal = \"postgres://u:secret@${NO_SUCH}/x\"\n").unwrap_err();
-        assert!(error.message.contains("${NO_SUCH}") && !error.message.contains("secret"), "{error}");
+        assert!(error.message.ends_with("onefold.toml: journal: ${NO_SUCH} is not set"), "{error}");
+        assert!(!error.message.contains("secret"), "{error}");
         let error = load("[ledgers.orders]\nurls = []\n").unwrap_err();
         assert!(error.message.contains("payments"), "{error}");
     }

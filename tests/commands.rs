@@ -41,6 +41,8 @@ mod show;
 mod status;
 #[path = "commands/thaw.rs"]
 mod thaw;
+#[path = "commands/urls.rs"]
+mod urls;
 #[path = "commands/verify.rs"]
 mod verify;
 

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::brakes::{BrakeFlags, Brakes};
@@ -29,7 +30,7 @@ use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
 use crate::store::connect::MAX_WORKERS;
-use crate::store::freezes::{held_by, lapsed};
+use crate::store::freezes::{FREEZE, held_by, lapsed};
 use crate::store::plans::{PlanState, SavedPlan};
 use crate::store::steps::{StepRecord, StepState};
 
@@ -38,11 +39,13 @@ use crate::store::steps::{StepRecord, StepState};
 #[command(after_help = "Examples:
   onefold apply PL-5c1d2e3f40
   onefold apply PL-5c1d2e3f40 --yes --json --max-refund-total CNY:3480.00
-  onefold apply PL-5c1d2e3f40 --yes --canary 10 --workers 8 --rate 20/s --stop-file stop
+  onefold apply PL-5c1d2e3f40 --yes --canary 10 --workers 8 --rate 20/s \\
+      --stop-file stop
 
-Each step is one compare-and-set. Whatever breaks off, run it again: what is done is not done twice.
-Any number of processes may carry out one plan. A plan with more than 100 refunds, or with more than one
-for every ten live orders of its scope, needs --max-refund-total (or [limits] in onefold.toml). The first
+Each step is one compare-and-set. Whatever breaks off, run it again: what is
+done is not done twice. Any number of processes may carry out one plan. A plan
+with more than 100 refunds, or with more than one for every ten live orders of
+its scope, needs --max-refund-total (or [limits] in onefold.toml). The first
 Ctrl-C lets the steps under way end, the second leaves at once; both are safe.")]
 pub struct ApplyArgs {
     /// The plan's id
@@ -57,7 +60,7 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "STEPS/TIME", value_parser = rate)]
     rate: Option<f64>,
     /// Carry out so many intents first, verify them, and only then go on
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     canary: Option<usize>,
     #[command(flatten)]
     limits: LimitFlags,
@@ -243,7 +246,7 @@ async fn freeze_for(config: &Config, store: &Store, saved: &SavedPlan) -> Result
     }
     let Some(freeze_id) = &saved.plan.freeze_id else {
         return Err(Error::refused(format!("{plan_id} is a dry run: it was not made under a live freeze"))
-            .hint("freeze the scope with `onefold freeze`, then plan again"));
+            .hint(format!("freeze the scope, then plan again: {FREEZE}")));
     };
     let freeze = store.freeze_by_id(freeze_id).await?;
     held_by(&freeze, &config.actor, None)?;

@@ -19,8 +19,9 @@ use crate::report::{Column, Report, Table};
   onefold check --show S-204
   onefold check --try-moves --row orders:O-1
 
-Ends with 0 where all is proven or accepted, with 2 where something is refused or unproven. What cannot
-be proven is accepted by its file's name in onefold.toml, with a reason:
+Ends with 0 where all is proven or accepted, with 2 where something is refused
+or unproven. What cannot be proven is accepted by its file's name in
+onefold.toml, with a reason:
   [accept]
   \"moves/message\" = \"the broker's tool compares the state; tried on staging\"")]
 pub struct CheckArgs {

@@ -25,8 +25,9 @@ static INCIDENT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/fixtures/incident-2
   onefold demo
   onefold demo --keep /path/of/a/new/folder
 
-Runs each command as it is printed, against an SQLite file in a temporary folder that is removed
-afterwards, or in a folder that you name and keep, to try the commands by hand.")]
+Runs each command as it is printed, against an SQLite file in a temporary
+folder that is removed afterwards, or in a folder that you name and keep, to
+try the commands by hand.")]
 pub struct DemoArgs {
     /// Keep the ledgers and the database in this folder
     #[arg(long, value_name = "DIR")]

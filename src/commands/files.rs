@@ -16,7 +16,8 @@ use crate::report::print_note;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Files")]
 pub struct FileFlags {
-    /// How characters stand in the files: auto, utf-8, utf-16 or gb18030 [default: auto, which never guesses]
+    /// How characters stand in the files: auto, utf-8, utf-16, utf-16le, utf-16be or
+    /// gb18030 [default: auto, which never guesses]
     #[arg(long, value_name = "ENCODING")]
     encoding: Option<Encoding>,
     /// How amounts stand there: minor (1234), decimal (1,234.56) or decimal-comma (1.234,56) [default: minor]
@@ -31,7 +32,8 @@ pub struct FileFlags {
     /// Drop blanks around ids, for an export that pads them
     #[arg(long)]
     trim_ids: bool,
-    /// Take ids as they are that look rounded (15 digits followed by zeros), read like null or like a date
+    /// Take ids as they are that look rounded (15 digits followed by zeros), read like null or like
+    /// a date
     #[arg(long)]
     accept_ids: bool,
 }

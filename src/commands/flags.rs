@@ -54,8 +54,12 @@ impl ZoneFlag {
     /// A time that was typed after a flag.
     pub fn time(self, flag: &str, text: &str) -> Result<Timestamp> {
         parse_instant(text, Some(self.timezone.unwrap_or(Tz::UTC))).map_err(|e| {
-            Error::usage(format!("{flag} {text:?}: {e}"))
-                .hint("write it with an offset: 2026-11-11T20:14:00+08:00, or without one and say --timezone")
+            let hint = "write it with an offset: 2026-11-11T20:14:00+08:00";
+            let hint = match self.timezone {
+                Some(_) => hint.to_owned(),
+                None => format!("{hint}, or without one and say --timezone"),
+            };
+            Error::usage(format!("{flag} {text:?}: {e}")).hint(hint)
         })
     }
 }

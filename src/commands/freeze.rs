@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::core::freeze::{Effect, Freeze, FreezeMode};
 use crate::core::time::Span;
 use crate::error::{Error, Result};
-use crate::report::{Column, Report, Table};
+use crate::report::{Column, Report, Table, on_one_line};
 use crate::store::Store;
 use crate::store::freezes::FreezeRequest;
 
@@ -17,11 +17,14 @@ use crate::store::freezes::FreezeRequest;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold freeze --show S-204 --reason 'retries double the orders'
-  onefold freeze --show S-204 --user U-7318 --effects ticketing,messages --for 1h --reason 'one buyer'
+  onefold freeze --show S-204 --user U-7318 --effects ticketing,messages \\
+      --for 1h --reason 'one buyer'
   onefold freeze --show S-204 --enforce --reason 'retries double the orders'
-  onefold freeze --show S-204 --enforce --install-now --reason 'no time for init --enforce'
+  onefold freeze --show S-204 --enforce --install-now \\
+      --reason 'no time for init --enforce'
   onefold freeze --renew F-5c1d2e3f40
-  onefold freeze --take-over F-5c1d2e3f40 --reason 'the laptop of its holder is dead'")]
+  onefold freeze --take-over F-5c1d2e3f40 \\
+      --reason 'the laptop of its holder is dead'")]
 pub struct FreezeArgs {
     /// Why: whoever runs into the freeze reads it
     #[arg(long, value_name = "TEXT")]
@@ -64,8 +67,15 @@ pub async fn run(config: &Config, args: FreezeArgs) -> Result<Report> {
         return Err(Error::usage(format!("--for {} is longer than {LONGEST}", args.lease))
             .hint("take a shorter lease, and renew it while it is needed: onefold freeze --renew FREEZE"));
     }
-    let store = config.open_ready().await?;
     let reason = args.reason.as_deref().map(str::trim).filter(|r| !r.is_empty());
+    for (what, text) in [("--reason", reason.unwrap_or_default()), ("--owner", &config.actor)] {
+        // Databases put both into their errors, as they are.
+        if on_one_line(text) != text {
+            return Err(Error::usage(format!("{what} holds a line break or another control character"))
+                .hint("write it as one line of plain text"));
+        }
+    }
+    let store = config.open_ready().await?;
     let mode = match (args.enforce, args.advisory) {
         (true, _) => FreezeMode::Enforced,
         (_, true) => FreezeMode::Advisory,

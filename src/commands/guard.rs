@@ -16,7 +16,8 @@ use crate::store::unique::{Standing, Unique};
 #[command(after_help = "Examples:
   onefold guard status
   onefold guard install
-  onefold guard install --ledger payments --print")]
+  onefold guard install --ledger payments --print
+  onefold guard remove --ledger payments")]
 pub struct GuardArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -36,9 +37,10 @@ enum Verb {
   onefold guard install --ledger payments
   onefold guard install --one-per-show --print
 
-On the order ledger: of the live orders of a tenant one carries an idempotency key; cancelled and refunded
-orders keep theirs. --one-per-show is for shows of which nobody may hold two orders: people do buy twice.
-On payments: one row a provider's transaction. On messages: a table into which a consumer writes each
+On the order ledger: of the live orders of a tenant one carries an idempotency
+key; cancelled and refunded orders keep theirs. --one-per-show is for shows of
+which nobody may hold two orders: people do buy twice. On payments: one row a
+provider's transaction. On messages: a table into which a consumer writes each
 message key with its work.")]
 struct InstallArgs {
     #[command(flatten)]

@@ -19,11 +19,12 @@ use crate::store::journal::{Entry, Event};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold import exports/
-  onefold import --orders o.csv --payments p.csv --inventory i.csv --messages m.csv \\
-      --timezone Asia/Shanghai --amounts decimal --map order_no=order_id --status-map orders.10=PAID
+  onefold import --orders o.csv --payments p.csv --inventory i.csv \\
+      --messages m.csv --timezone Asia/Shanghai --amounts decimal \\
+      --map order_no=order_id --status-map orders.10=PAID
 
-A folder holds orders.csv, payments.csv, inventory.csv and messages.csv, and may hold provider.csv:
-what the sandbox provider knows of charges.")]
+A folder holds orders.csv, payments.csv, inventory.csv and messages.csv, and
+may hold provider.csv: what the sandbox provider knows of charges.")]
 pub struct ImportArgs {
     /// A folder with the four files
     dir: Option<PathBuf>,

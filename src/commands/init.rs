@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::now;
 use crate::config::Config;
-use crate::core::freeze::FreezeMode;
+use crate::core::freeze::{FreezeMode, FreezeState};
 use crate::error::{Error, Result};
 use crate::report::Report;
+use crate::store::freezes::FREEZE;
 use crate::store::{Database, Dialect, Store};
 
 /// Create the ledgers and onefold's own tables where they are missing; safe to run twice
@@ -62,7 +63,9 @@ pub async fn run(config: &Config, args: InitArgs) -> Result<Report> {
         return Ok(Report::new(json).verbatim(scripts.join("\n").trim_end()));
     }
     store.init().await?;
-    let report = Report::new(json).line(format!("{label} is ready."));
+    let databases: Vec<_> = store.databases().iter().collect();
+    let verb = if databases.len() == 1 { "is" } else { "are" };
+    let report = Report::new(json).line(format!("{} {verb} ready.", labels(&databases)));
     let report = match args.enforce {
         None => report,
         Some(_) => {
@@ -71,7 +74,12 @@ pub async fn run(config: &Config, args: InitArgs) -> Result<Report> {
             report.line(format!("The triggers for `onefold freeze --enforce` {what}."))
         }
     };
-    Ok(report.line("Load ledgers with `onefold import DIR`, or see it all once with `onefold demo`."))
+    let is_ours_alone = databases.len() == 1 && config.places.is_embedded() && !store.is_foreign();
+    Ok(report.line(if is_ours_alone {
+        "Load ledgers with `onefold import DIR`, or see it all once with `onefold demo`.".to_owned()
+    } else {
+        format!("Prove the configuration with `onefold check`; where a show is hit: `{FREEZE}`.")
+    }))
 }
 
 async fn off(store: &Store, print: bool) -> Result<Report> {
@@ -89,7 +97,14 @@ async fn off(store: &Store, print: bool) -> Result<Report> {
             "{} is enforced by them, held by {} until {}",
             freeze.freeze_id, freeze.owner, freeze.lease_until
         ))
-        .hint(format!("onefold thaw {}", freeze.freeze_id)));
+        .hint(match freeze.state {
+            FreezeState::Narrowed => format!(
+                "settle what it still holds, then thaw it: onefold thaw {0}; or end it whole: \
+                 onefold thaw {0} --force --reason TEXT",
+                freeze.freeze_id
+            ),
+            _ => format!("onefold thaw {}", freeze.freeze_id),
+        }));
     }
     let removed = labels(&store.remove_guards().await?);
     Ok(Report::new(json).line(match removed.as_str() {

@@ -38,6 +38,7 @@ use crate::core::scope::Scope;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::store::Store;
+use crate::store::freezes::FREEZE;
 use crate::store::steps::Worker;
 
 /// What time it is.
@@ -88,8 +89,9 @@ async fn freeze_over(
         Some(freeze_id) => {
             let freeze = store.freeze_by_id(freeze_id).await?;
             if !freeze.is_live(now) {
-                return Err(Error::refused(format!("{freeze_id} is not live"))
-                    .hint(format!("renew it with `onefold freeze --renew {freeze_id}`, or freeze again")));
+                return Err(Error::refused(format!("{freeze_id} is not live")).hint(format!(
+                    "renew it: onefold freeze --renew {freeze_id}; or freeze again: {FREEZE}"
+                )));
             }
             Some(freeze)
         }

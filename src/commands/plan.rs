@@ -28,8 +28,10 @@ use crate::store::plans::KeepChanges;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold plan --show S-204
-  onefold plan --show S-204 --distinct-keys merge --keep O-501 --because 'the buyer holds this ticket'
-  onefold plan --files exports/ --as-of '2026-11-11 20:20' --timezone Asia/Shanghai --output plan.json
+  onefold plan --show S-204 --distinct-keys merge \\
+      --keep O-501 --because 'the buyer holds this ticket'
+  onefold plan --files exports/ --as-of '2026-11-11 20:20' \\
+      --timezone Asia/Shanghai --output plan.json
 
 A plan made under a live freeze takes its time and can be applied. One without a freeze, or with
 --as-of, is a dry run. Without scope flags the scope is that of the live freeze, else everything.")]

@@ -18,7 +18,7 @@ pub struct Progress {
 impl Progress {
     pub fn new(config: &Config, doing: &str) -> Self {
         let bar = if config.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg} ({elapsed})") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} ({elapsed}) {wide_msg}") {
             bar.set_style(style);
         }
         bar.set_prefix(doing.to_owned());

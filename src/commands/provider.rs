@@ -32,10 +32,11 @@ enum Verb {
   onefold provider test stripe --payment P-20173
   onefold provider test '*' --json
 
-Refund and void are shown, and never sent; secrets are shown as ***. The provider is asked about a
-refund under a key that no request has, so the answer to expect is that it knows none. With
---payment it is asked about that charge, too; without, about a made-up one, which a real provider
-may answer with an error.")]
+Refund and void are shown, and never sent; secrets are shown as ***. The
+provider is asked about a refund under a key that no request has, so the
+answer to expect is that it knows none. With --payment it is asked about that
+charge, too; without, about a made-up one, which a real provider may answer
+with an error.")]
 struct TestArgs {
     /// The provider's name, as in [providers.NAME]
     name: String,

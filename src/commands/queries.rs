@@ -17,7 +17,8 @@ use crate::store::Queries;
 #[command(after_help = "Examples:
   onefold queries export ops/queries
 
-Change what you need and remove the rest: a file that is not there is ours. Then, in onefold.toml:
+Change what you need and remove the rest: a file that is not there is ours.
+Then, in onefold.toml:
   queries = \"ops/queries\"
 and prove it before the night it is needed:
   onefold check")]
@@ -29,6 +30,7 @@ pub struct QueriesArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Write ledgers/*.sql, moves/*.sql, enforce/ and unique/ into a folder; nothing is written over
+    #[command(after_help = "Examples:\n  onefold queries export ops/queries")]
     Export {
         /// The folder
         dir: PathBuf,

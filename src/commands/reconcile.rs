@@ -20,7 +20,8 @@ use crate::report::{Column, Report, Table};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold reconcile --show S-204
-  onefold reconcile --user U-7318 --from '2026-11-11 20:00' --timezone Asia/Shanghai --json
+  onefold reconcile --user U-7318 --from '2026-11-11 20:00' \\
+      --timezone Asia/Shanghai --json
 
 Shows the intents with two or more orders or any finding, and each finding with the number of
 intents that have it and the money that is captured on these.")]

@@ -15,19 +15,21 @@ use crate::store::steps::StepRecord;
 /// Say how a refund or void ended that no provider can tell of; journalled, never asked again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  onefold settle 3f9c02aa71d4 --as done --reference re_3Q8 --because 'seen in the provider\\'s books'
-  onefold settle 3f9c02aa71d4 --as refused --because 'the provider says so by phone, ticket 4711'
+  onefold settle 3f9c02aa71d4 --as done --reference re_3Q8 \\
+      --because 'seen in the books of the provider'
+  onefold settle 3f9c02aa71d4 --as refused \\
+      --because 'the provider says so by phone, ticket 4711'
 
-Look the charge up at the provider first. As done, the payment becomes REFUNDED or VOIDED and apply goes
-on with its order; as refused, it goes back and a person decides about the purchase. `onefold status`
-lists the steps.")]
+Look the charge up at the provider first. As done, the payment becomes
+REFUNDED or VOIDED and apply goes on with its order; as refused, it goes back
+and a person decides about the purchase. `onefold status` lists the steps.")]
 pub struct SettleArgs {
     /// The step, or at least the first eight characters of it
     step: String,
     /// How it ended
     #[arg(long = "as", value_name = "HOW")]
     verdict: As,
-    /// The provider's own name of the refund or void
+    /// The provider's own name of the refund or void; needed with --as done
     #[arg(long, value_name = "REFERENCE", required_if_eq("verdict", "done"))]
     reference: Option<String>,
     /// How you know

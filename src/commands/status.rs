@@ -1,16 +1,18 @@
 //! `onefold status`: who holds what, and what is under way.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde_json::json;
 
 use super::{count, now, scope_in_words};
 use crate::config::Config;
-use crate::core::freeze::Freeze;
+use crate::core::freeze::{Freeze, FreezeState};
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
 use crate::report::{Column, Report, Table};
 use crate::store::plans::PlanHead;
-use crate::store::steps::StepRecord;
+use crate::store::steps::{StepRecord, StepState};
 
 /// Show live freezes and their leases, the newest plans, and steps in flight
 #[derive(Debug, Args)]
@@ -44,14 +46,30 @@ pub async fn run(config: &Config, _: StatusArgs) -> Result<Report> {
         true => report.line("No freeze is live."),
         false => report.title("Freezes").table(freeze_table(&freezes, now)),
     };
+    let report = freezes.iter().filter(|f| !f.is_live(now)).fold(report, |report, f| {
+        report
+            .line(format!("{} has lapsed and holds nothing; its owner may renew it:", f.freeze_id))
+            .command(format!("onefold freeze --renew {}", f.freeze_id))
+    });
     let report = match plans.is_empty() {
         true => report.line("No plan has been made."),
         false => report.title("Plans").table(plan_table(&plans)),
     };
     Ok(match steps.is_empty() {
         true => report.line("No step is in flight."),
-        false => report.title("Steps in flight").table(step_table(&steps)),
+        false => asked_about(report.title("Steps in flight").table(step_table(&steps)), &steps),
     })
+}
+
+/// What to type where a provider has not said how requests ended.
+pub fn asked_about(report: Report, steps: &[StepRecord]) -> Report {
+    let open = steps.iter().filter(|r| matches!(r.state, StepState::Unknown | StepState::Accepted));
+    let plans: BTreeSet<_> = open.map(|r| r.plan_id.as_str()).collect();
+    if plans.is_empty() {
+        return report;
+    }
+    let report = report.line("The provider has not said how all of these ended. To ask it:");
+    plans.into_iter().fold(report, |report, plan| report.command(format!("onefold converge --plan {plan}")))
 }
 
 fn freeze_table(freezes: &[Freeze], now: Timestamp) -> Table {
@@ -67,19 +85,13 @@ fn freeze_table(freezes: &[Freeze], now: Timestamp) -> Table {
         let left = match f.time_left(now) {
             // Whole seconds: nobody plans by less.
             Some(left) => Span::from_secs(left.micros() / 1_000_000).to_string(),
-            None => "lapsed".to_owned(),
+            None => "-".to_owned(),
         };
+        let state = if f.is_live(now) { f.state } else { FreezeState::Lapsed };
         let held = f.narrowed_to.as_ref();
         let held = held.map(|held| format!(", {} of it", count(held.len(), "intent"))).unwrap_or_default();
         let about = format!("{}{held}: {}", scope_in_words(&f.scope), f.reason);
-        table.row([
-            f.freeze_id.clone(),
-            f.state.to_string(),
-            f.mode.to_string(),
-            left,
-            f.owner.clone(),
-            about,
-        ]);
+        table.row([f.freeze_id.clone(), state.to_string(), f.mode.to_string(), left, f.owner.clone(), about]);
     }
     table
 }

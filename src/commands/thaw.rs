@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use clap::Args;
 use serde_json::json;
 
+use super::status::{asked_about, step_table};
 use super::{count, now};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeState, HeldIntent};
@@ -12,7 +13,7 @@ use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::ledger::Ledgers;
 use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
 use crate::core::policy::Policy;
-use crate::core::status::{HoldStatus, Ledger};
+use crate::core::status::{HoldStatus, Ledger, OrderStatus};
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Exit, Result};
 use crate::report::{Column, Report, Table};
@@ -25,8 +26,8 @@ use crate::store::freezes::held_by;
   onefold thaw F-5c1d2e3f40
   onefold thaw F-5c1d2e3f40 --force --reason 'the incident is handled by hand'
 
-Intents in REVIEW or UNSETTLED, or with steps left, stay frozen by themselves; run it again when
-they are settled. Stock release thaws last.")]
+Intents in REVIEW or UNSETTLED, or with steps left, stay frozen by themselves;
+run it again when they are settled. Stock release thaws last.")]
 pub struct ThawArgs {
     /// The freeze's id
     freeze: String,
@@ -43,6 +44,8 @@ pub struct ThawArgs {
 
 /// Holds that lapse so soon are told before they do.
 const SOON: Span = Span::from_mins(15);
+/// How many of them are listed.
+const LISTED: usize = 20;
 
 pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
     let store = config.open_ready().await?;
@@ -60,16 +63,29 @@ pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
         }
         let thawed =
             store.thaw(&freeze, Vec::new(), &config.actor, &format!("forced: {reason}"), now).await?;
-        return Ok(Report::new(json!({ "freeze": thawed, "still_frozen": [] }))
-            .line(format!("{} is thawed, by force.", freeze.freeze_id)));
+        let plans: HashSet<_> =
+            store.plans_of(&freeze.freeze_id).await?.into_iter().map(|saved| saved.plan.plan_id).collect();
+        let mut open = store.open_steps().await?;
+        open.retain(|r| plans.contains(&r.plan_id));
+        let steps: Vec<_> = open.iter().map(|r| r.step_key.as_str()).collect();
+        let json = json!({ "freeze": thawed, "still_frozen": [], "steps_in_flight": steps });
+        let report = Report::new(json).line(format!("{} is thawed, by force.", freeze.freeze_id));
+        if open.is_empty() {
+            return Ok(report);
+        }
+        let left = format!("{} of it {} open all the same:", count(open.len(), "step"), are(open.len()));
+        return Ok(asked_about(report.line(left).table(step_table(&open)), &open));
     }
     held_by(&freeze, &config.actor, None)?;
 
     let (ledgers, intents) = decide(&store, &freeze).await?;
     let lapsing = lapsing(&ledgers, &intents, now);
     if !lapsing.is_empty() && !args.accept_lapsing {
-        let list: Vec<_> = lapsing.iter().map(|(id, why)| format!("\n  order {id}: {why}")).collect();
-        return Err(Error::refused(format!("holds of kept orders lapse{}", list.concat())).hint(format!(
+        let list = lapsing.iter().take(LISTED).map(|(id, why)| format!("\n  order {id}: {why}"));
+        let more = lapsing.len().saturating_sub(LISTED);
+        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+        let list = list.collect::<String>() + &more;
+        return Err(Error::refused(format!("holds of kept orders lapse{list}")).hint(format!(
             "confirm their stock first, or let them go: onefold thaw {} --accept-lapsing",
             freeze.freeze_id
         )));
@@ -85,8 +101,12 @@ pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
     }));
     if !lapsing.is_empty() {
         let mut table = Table::new([Column::exact("KEPT ORDER"), Column::prose("ITS HOLD")]);
-        lapsing.iter().for_each(|(id, why)| table.row([id.to_string(), why.clone()]));
+        lapsing.iter().take(LISTED).for_each(|(id, why)| table.row([id.to_string(), why.clone()]));
         report = report.table(table);
+        let more = lapsing.len().saturating_sub(LISTED);
+        if more > 0 {
+            report = report.line(format!("… and {more} more (--json has them)"));
+        }
     }
     if held.is_empty() {
         return Ok(report.line(format!("{} is thawed.", freeze.freeze_id)));
@@ -205,14 +225,23 @@ fn held(intent: &PlannedIntent, in_flight: &HashSet<(TenantId, Ledger, RowId)>) 
 
 /// Kept orders whose stock is only held, and not for much longer.
 fn lapsing(ledgers: &Ledgers, intents: &[PlannedIntent], now: Timestamp) -> Vec<(OrderId, String)> {
-    // A purchase that was never doubled is its own checkout's business.
-    let kept =
-        intents.iter().filter(|i| i.orders.len() > 1).filter_map(|i| Some((&i.tenant_id, i.keep.as_ref()?)));
-    let kept: std::collections::BTreeSet<_> = kept.collect();
+    // Whether its intent was doubled. A purchase that never was and that nobody has paid for is its own
+    // checkout's business; one that is paid waits for what the freeze has stopped.
+    let mut kept: HashMap<(&TenantId, &OrderId), bool> = HashMap::new();
+    for intent in intents {
+        match (&intent.keep, intent.orders.as_slice()) {
+            (None, [only]) => _ = kept.insert((&intent.tenant_id, only), false),
+            (Some(keep), orders) => _ = kept.insert((&intent.tenant_id, keep), orders.len() > 1),
+            (None, _) => {}
+        }
+    }
     let mut lapsing = Vec::new();
     for order in &ledgers.orders {
-        if !kept.contains(&(&order.tenant_id, &order.order_id)) {
-            continue;
+        let is_paid = matches!(order.status, OrderStatus::Paid | OrderStatus::Ticketed);
+        match kept.get(&(&order.tenant_id, &order.order_id)) {
+            None => continue,
+            Some(was_doubled) if !was_doubled && !is_paid => continue,
+            Some(_) => {}
         }
         let holds: Vec<_> = ledgers
             .inventory
@@ -240,4 +269,8 @@ fn lapsing(ledgers: &Ledgers, intents: &[PlannedIntent], now: Timestamp) -> Vec<
     }
     lapsing.sort();
     lapsing
+}
+
+fn are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
 }

@@ -94,8 +94,9 @@ impl Limits {
                 return Ok(());
             };
             return Err(Error::refused(format!(
-                "{} would refund {number} charges, {what}, and no limit is stated",
+                "{} would refund {number} charge{}, {what}, and no limit is stated",
                 plan.plan_id,
+                if number == 1 { "" } else { "s" },
             ))
             .hint(meant()));
         }

@@ -88,8 +88,9 @@ fn major(text: &str, currency: Currency, point: char, marks: &[char]) -> Result<
     let (kept, beyond) = fraction.split_at(fraction.len().min(decimals));
     if beyond.bytes().any(|b| b != b'0') {
         return Err(Problem::new(format!(
-            "{} decimals, but {currency} has {}",
+            "{} decimal{}, but {currency} has {}",
             fraction.len(),
+            if fraction.len() == 1 { "" } else { "s" },
             if decimals == 0 { "none".to_owned() } else { decimals.to_string() }
         )));
     }

@@ -70,11 +70,13 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
                 certain("a spreadsheet's formula in place of an id", AS_TEXT)
             }
             Some(b'\'') => likely("an apostrophe before an id: a spreadsheet's mark for text", AS_TEXT),
-            _ if is_sheet_date(id) => likely("an id that a spreadsheet may have read as a date", AS_TEXT),
+            _ if is_sheet_date(column, id) => {
+                likely("an id that a spreadsheet may have read as a date", AS_TEXT)
+            }
             _ => None,
         };
     }
-    if is_sheet_date(id) {
+    if is_sheet_date(column, id) {
         return likely("an id that a spreadsheet may have read as a date", AS_TEXT);
     }
     match scientific(unsigned) {
@@ -108,8 +110,9 @@ fn looks_null(column: &str, id: &str) -> bool {
                 && ["unknown", "unknown?"].iter().any(|null| id.eq_ignore_ascii_case(null))))
 }
 
-/// Whether a text is `Mar-01`, `1-Mar` or `01-Mar-24`: what a spreadsheet makes of `3-1`.
-fn is_sheet_date(id: &str) -> bool {
+/// Whether a text is `Mar-01`, `1-Mar`, `01-Mar-24`, `2026-03-01`, `2026/3/1` or `3/1/2026`: what a
+/// spreadsheet makes of `3-1`. A show may well be named by its day.
+fn is_sheet_date(column: &str, id: &str) -> bool {
     let is_month = |part: &str| MONTHS.contains(&part);
     let is_number = |part: &str| part.len() <= 4 && all(part, |b| b.is_ascii_digit());
     if id.len() > 11 {
@@ -117,7 +120,23 @@ fn is_sheet_date(id: &str) -> bool {
     }
     match id.split('-').collect::<Vec<_>>()[..] {
         [a, b] => (is_month(a) && is_number(b)) || (is_number(a) && is_month(b)),
-        [day, month, year] => is_number(day) && is_month(month) && is_number(year),
+        [day, month, year] if is_month(month) => is_number(day) && is_number(year),
+        _ => column != "show_id" && is_numeric_date(id),
+    }
+}
+
+fn is_numeric_date(id: &str) -> bool {
+    let parts = |by: char| id.split(by).map(|part| all(part, |b| b.is_ascii_digit()).then_some(part));
+    let by = if id.contains('/') { '/' } else { '-' };
+    let Some(parts) = parts(by).collect::<Option<Vec<_>>>() else { return false };
+    let at_most =
+        |part: &str, most: u32| part.len() <= 2 && part.parse().is_ok_and(|n| (1..=most).contains(&n));
+    let is_year = |part: &str| part.len() == 4 && (part.starts_with("19") || part.starts_with("20"));
+    match parts[..] {
+        [year, month, day] if is_year(year) => at_most(month, 12) && at_most(day, 31),
+        [a, b, year] if is_year(year) => {
+            at_most(a, 31) && at_most(b, 31) && (at_most(a, 12) || at_most(b, 12))
+        }
         _ => false,
     }
 }
@@ -207,9 +226,19 @@ mod tests {
             "01-Mar",
             "1-Mar-24",
             "Mar-2024",
+            "2026-11-11",
+            "2026/11/11",
+            "11/11/2026",
+            "31/12/2026",
+            "3/1/2026",
         ] {
             assert!(matches!(mangled("user_id", id), Some(Mangled::Likely(_))), "{id}");
         }
+    }
+
+    #[test]
+    fn a_show_may_be_named_by_its_day() {
+        assert_eq!(mangled("show_id", "2026-11-11"), None);
     }
 
     #[test]
@@ -223,7 +252,10 @@ mod tests {
             "4e12345678901234",
             "12345e67",
             "12E-5A",
-            "2024-11-11",
+            "2024-11-31-1",
+            "2024-13-01",
+            "1024-11-11",
+            "32/11/2026",
             "1.2.3",
             "E+14",
             "9f3e1b2c-1e10-4c1d-9e55-3d3f6a7b8c9d",

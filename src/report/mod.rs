@@ -103,7 +103,11 @@ impl Style {
     pub fn detect(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let width = if terminal { comfy_table::Table::new().width().map_or(80, usize::from) } else { 80 };
+        let width = if terminal {
+            terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
+        } else {
+            80
+        };
         Self { json, colour: terminal && !no_colour, width: width.max(40) }
     }
 }
@@ -163,7 +167,7 @@ pub(crate) fn write_blocks(out: &mut impl Write, blocks: &[Block], style: Style)
                 if i > 0 && !matches!(blocks[i - 1], Block::Command(_)) {
                     writeln!(out)?;
                 }
-                let text = on_one_line(text);
+                let text = wrapped(&on_one_line(text), style.width);
                 if style.colour { writeln!(out, "\x1b[1m{text}\x1b[0m")? } else { writeln!(out, "{text}")? }
             }
             Block::Line(text) => writeln!(out, "{}", wrapped(&on_one_line(text), style.width))?,
@@ -194,10 +198,26 @@ fn wrapped(text: &str, width: usize) -> String {
         let options = textwrap::Options::new(width)
             .subsequent_indent(&indent)
             .break_words(false)
+            .word_separator(textwrap::WordSeparator::Custom(words))
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
         textwrap::fill(line, options)
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What a line may be wrapped between. An id may hold a slash or a bar, and stays whole; scripts that
+/// set no blanks are wrapped by their own rules.
+fn words(line: &str) -> Box<dyn Iterator<Item = textwrap::core::Word<'_>> + '_> {
+    Box::new(textwrap::WordSeparator::AsciiSpace.find_words(line).flat_map(|word| {
+        if word.word.is_ascii() {
+            return vec![word];
+        }
+        let mut parts: Vec<_> = textwrap::WordSeparator::new().find_words(word.word).collect();
+        if let Some(last) = parts.last_mut() {
+            last.whitespace = word.whitespace;
+        }
+        parts
+    }))
 }
 
 /// As [`printable`], and no text from a ledger or an operator begins a line of its own.

@@ -1,11 +1,7 @@
 //! Tables that fit the terminal. Ids, times and money are never wrapped or cut; what is prose may
 //! be wrapped; and where not even that helps, each row becomes a small list.
 
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Drawn, Width, presets,
-};
-
-use super::{Style, on_one_line};
+use super::{Style, on_one_line, words, wrapped};
 
 /// How a column is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +43,10 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// No wrapped column is narrower than its longest word, but for words longer than this.
-const LONGEST_WORD: usize = 24;
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// No prose of a list is narrower than this.
+const LEAST_PROSE: usize = 24;
 
 impl Table {
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
@@ -67,55 +65,67 @@ impl Table {
     }
 
     pub(super) fn render(&self, style: Style) -> String {
-        let least: usize = (0..self.columns.len()).map(|i| self.least_width(i) + 2).sum();
-        if least > style.width + 2 { self.as_lists(style.width) } else { self.as_table(style) }
+        let gaps = GAP * self.columns.len().saturating_sub(1);
+        let least: Vec<_> = (0..self.columns.len()).map(|i| self.least_width(i)).collect();
+        match style.width.checked_sub(gaps + least.iter().sum::<usize>()) {
+            Some(spare) => self.as_table(&self.widths(least, spare), style),
+            None => self.as_lists(style.width),
+        }
     }
 
+    /// A column is never narrower than its longest word: an id in prose stays whole, too.
     fn least_width(&self, column: usize) -> usize {
         let title = width(&self.columns[column].title);
         let cells = self.rows.iter().filter_map(|row| row.get(column));
-        match self.columns[column].setting {
-            Setting::Prose => {
-                let words = cells.flat_map(|t| t.split_whitespace()).map(width).max();
-                title.max(words.unwrap_or(0).min(LONGEST_WORD))
-            }
-            Setting::Exact | Setting::Number => title.max(cells.map(|t| width(t)).max().unwrap_or(0)),
-        }
+        let longest = match self.columns[column].setting {
+            Setting::Prose => cells.flat_map(|t| words(t)).map(|word| width(word.word)).max(),
+            Setting::Exact | Setting::Number => cells.map(|t| width(t)).max(),
+        };
+        title.max(longest.unwrap_or(0))
     }
 
-    fn as_table(&self, style: Style) -> String {
-        let mut drawn = Drawn::new();
-        drawn.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        drawn.set_width(u16::try_from(style.width).unwrap_or(u16::MAX));
+    /// The least widths, and what is to spare given to the narrowest prose that still wants some.
+    fn widths(&self, mut widths: Vec<usize>, spare: usize) -> Vec<usize> {
+        let wanted = |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|t| width(t)).max();
+        let wanted: Vec<_> = (0..widths.len()).map(|i| wanted(i).unwrap_or(0)).collect();
+        for _ in 0..spare {
+            let wants = (0..widths.len()).filter(|i| widths[*i] < wanted[*i]);
+            let Some(narrowest) = wants.min_by_key(|i| widths[*i]) else { break };
+            widths[narrowest] += 1;
+        }
+        widths
+    }
+
+    fn as_table(&self, widths: &[usize], style: Style) -> String {
+        let titles: Vec<_> = self.columns.iter().map(|c| c.title.clone()).collect();
+        let mut lines = self.drawn(&titles, widths);
         if style.colour {
-            drawn.enforce_styling();
-        } else {
-            drawn.force_no_tty();
+            lines.iter_mut().for_each(|line| *line = format!("\x1b[1m{line}\x1b[0m"));
         }
-        drawn.set_header(self.columns.iter().map(|c| {
-            let cell = Cell::new(&c.title);
-            if style.colour { cell.add_attribute(Attribute::Bold) } else { cell }
-        }));
-        for row in &self.rows {
-            drawn.add_row(row);
-        }
-        for (i, column) in self.columns.iter().enumerate() {
-            let least = self.least_width(i);
-            let Some(drawn) = drawn.column_mut(i) else { continue };
-            drawn.set_padding((0, 2));
-            match column.setting {
-                Setting::Exact => drawn.set_constraint(ColumnConstraint::ContentWidth),
-                Setting::Number => {
-                    drawn.set_cell_alignment(CellAlignment::Right);
-                    drawn.set_constraint(ColumnConstraint::ContentWidth)
-                }
-                Setting::Prose => {
-                    let least = u16::try_from(least + 2).unwrap_or(u16::MAX);
-                    drawn.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)))
-                }
+        lines.extend(self.rows.iter().flat_map(|row| self.drawn(row, widths)));
+        lines.join("\n")
+    }
+
+    /// One row, on as many lines as its longest prose takes.
+    fn drawn(&self, row: &[String], widths: &[usize]) -> Vec<String> {
+        let cells = self.columns.iter().zip(row).zip(widths).map(|((column, cell), of_column)| {
+            let cell = match column.setting {
+                Setting::Prose => wrapped(cell, *of_column),
+                Setting::Exact | Setting::Number => cell.clone(),
             };
-        }
-        drawn.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+            cell.lines().map(str::to_owned).collect::<Vec<_>>()
+        });
+        let cells: Vec<_> = cells.collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let line = |i: usize| {
+            let parts = cells.iter().zip(&self.columns).zip(widths).map(|((cell, column), of_column)| {
+                let text = cell.get(i).map_or("", String::as_str);
+                let pad = " ".repeat(of_column.saturating_sub(width(text)));
+                if column.setting == Setting::Number { pad + text } else { text.to_owned() + &pad }
+            });
+            parts.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
+        };
+        (0..height).map(line).collect()
     }
 
     /// A blank line before each list and after the last.
@@ -128,7 +138,7 @@ impl Table {
                     let indent = format!("\n{}", " ".repeat(title + 2));
                     let cell = match column.setting {
                         Setting::Prose => {
-                            super::wrapped(cell, width_of_all.saturating_sub(title + 2).max(LONGEST_WORD))
+                            wrapped(cell, width_of_all.saturating_sub(title + GAP).max(LEAST_PROSE))
                         }
                         Setting::Exact | Setting::Number => cell.clone(),
                     };
@@ -166,6 +176,30 @@ mod tests {
         assert!(text.lines().all(|l| l.len() <= 60), "{text}");
         assert!(text.contains("O-0123456789"), "{text}");
         assert!(text.lines().count() > 2, "{text}");
+    }
+
+    #[test]
+    fn an_id_in_prose_stays_whole() {
+        let id = "9f3e1b2c-1e10-4c1d-9e55-3d3f6a7b8c9d";
+        for why in [format!("show {id}: retries double it"), format!("重试风暴 show {id}/2026，订单翻倍")]
+        {
+            for width in [40, 60, 80, 200] {
+                let text = table("O-1", &why).render(style(width));
+                assert!(text.contains(id), "{width}: {text}");
+            }
+            let text = table("O-1", &why).render(style(80));
+            assert!(text.lines().all(|l| super::width(l) <= 80), "{text}");
+        }
+        let longer = "x".repeat(100);
+        assert!(table("O-1", &format!("because of {longer} it is")).render(style(80)).contains(&longer));
+    }
+
+    #[test]
+    fn colour_takes_no_room() {
+        let plain = table("O-1", "why it is so").render(style(80));
+        let bold = table("O-1", "why it is so").render(Style { colour: true, ..style(80) });
+        assert_ne!(plain, bold);
+        assert_eq!(bold.replace("\x1b[1m", "").replace("\x1b[0m", ""), plain);
     }
 
     #[test]

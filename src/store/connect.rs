@@ -124,12 +124,15 @@ impl Database {
                 url.push_str(if url.contains('?') { "&mode=rwc" } else { "?mode=rwc" });
             }
         }
-        let cannot = |why: String| {
-            Error::failure(format!("cannot connect to {label}: {why}"))
-                .hint("is the server up, and are host, user and database right?")
-        };
+        if dialect != Dialect::Sqlite {
+            let parsed = url::Url::parse(&url).map_err(|e| unreadable(&label, dialect, &e.to_string()))?;
+            if dialect == Dialect::Mysql && parsed.path().trim_matches('/').is_empty() {
+                return Err(Error::usage(format!("{label} names no database"))
+                    .hint("write it after the host: mysql://USER@HOST/DATABASE"));
+            }
+        }
         if let Some(refusal) = refusal(&url).await {
-            return Err(cannot(refusal));
+            return Err(Error::failure(format!("cannot connect to {label}: {refusal}")).hint(REACH));
         }
         let pool = AnyPoolOptions::new()
             .max_connections(MAX_WORKERS)
@@ -139,7 +142,7 @@ impl Database {
             .after_connect(move |connection, _| Box::pin(settle_in(connection, dialect)))
             .connect(&url)
             .await
-            .map_err(|e| cannot(plain(&e)))?;
+            .map_err(|e| cannot_connect(&label, dialect, &e))?;
         Ok(Self { pool, dialect, label, has_copies: Arc::default() })
     }
 
@@ -195,7 +198,14 @@ impl Database {
     /// An error of this database, as a person reads it.
     pub(super) fn failed(&self, error: &sqlx::Error) -> Error {
         let message = format!("{}: {}", self.label, plain(error));
-        if is_clash(error) { Error::clash(message) } else { Error::failure(message) }
+        match error {
+            _ if is_clash(error) => Error::clash(message),
+            sqlx::Error::Database(e) if is_denied(&**e) => Error::failure(message).hint(
+                "have it granted to the user of this database (a DBA gets the SQL of our tables from \
+                 `onefold init --print`); `onefold check` tells which rights are missing",
+            ),
+            _ => Error::failure(message),
+        }
     }
 
     /// A statement of a query file for this database.
@@ -222,6 +232,48 @@ impl Database {
             Err(e) => Err(self.failed(&e)),
         }
     }
+}
+
+const REACH: &str = "is the server up, and are host and port right?";
+
+fn unreadable(label: &str, dialect: Dialect, why: &str) -> Error {
+    let form = match dialect {
+        Dialect::Sqlite => "sqlite:FILE",
+        Dialect::Postgres => "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full",
+        Dialect::Mysql => "mysql://USER@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY",
+    };
+    Error::usage(format!("{label} is no database URL: {why}")).hint(format!("its form is {form}"))
+}
+
+fn cannot_connect(label: &str, dialect: Dialect, error: &sqlx::Error) -> Error {
+    let why = plain(error);
+    if matches!(error, sqlx::Error::Configuration(_)) {
+        return unreadable(label, dialect, &why);
+    }
+    let has_code = |codes: &[&str]| matches!(error, sqlx::Error::Database(e) if e.code().is_some_and(|code| codes.contains(&&*code)));
+    let hint = match error {
+        _ if dialect == Dialect::Sqlite => {
+            "is it an SQLite file, and may it and its folder be read and written? --database names another"
+        }
+        sqlx::Error::Database(e) if has_code(&["3D000"]) || mysql_number(&**e) == Some(1049) => {
+            "create that database first, or name another at the end of the URL"
+        }
+        sqlx::Error::Database(e) if is_denied(&**e) => "have the user granted the use of that database",
+        sqlx::Error::Database(_) if has_code(&["28000", "28P01"]) => {
+            "are user and password right? --password-file names a file of passwords"
+        }
+        sqlx::Error::Database(_) => "the server answers, and refuses: its log may say more",
+        _ if why.contains("does not support TLS") => {
+            "turn TLS on at the server; or, in a network that you trust, write ?sslmode=disable (PostgreSQL) or \
+             ?ssl-mode=DISABLED (MySQL) after the database"
+        }
+        _ if why.contains("certificate") => {
+            "name the authority that has signed it, after the database: ?sslrootcert=FILE (PostgreSQL) or \
+             ?ssl-ca=FILE (MySQL)"
+        }
+        _ => REACH,
+    };
+    Error::failure(format!("cannot connect to {label}: {why}")).hint(hint)
 }
 
 /// Why a server's port does not answer, where it says so at once: the pool would try for ten seconds
@@ -294,6 +346,31 @@ fn is_clash(error: &sqlx::Error) -> bool {
     code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
+/// The number of an error of MySQL or MariaDB.
+fn mysql_number(error: &dyn sqlx::error::DatabaseError) -> Option<u16> {
+    error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map(sqlx::mysql::MySqlDatabaseError::number)
+}
+
+/// Whether the user lacks a right.
+fn is_denied(error: &dyn sqlx::error::DatabaseError) -> bool {
+    match mysql_number(error) {
+        // On a database, table, column, for an administrator, on a routine.
+        Some(number) => matches!(number, 1044 | 1142 | 1143 | 1227 | 1370),
+        None => error.code().is_some_and(|code| code == "42501"),
+    }
+}
+
+/// Whether a statement names a table that is not there, or not to be seen.
+pub(super) fn is_missing_table(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    match mysql_number(&**error) {
+        Some(number) => number == 1146,
+        None => {
+            error.code().is_some_and(|code| code == "42P01") || error.message().starts_with("no such table")
+        }
+    }
+}
+
 fn sqlite_file(url: &str) -> String {
     let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
     path.split('?').next().unwrap_or_default().to_owned()
@@ -305,6 +382,10 @@ fn plain(error: &sqlx::Error) -> String {
         sqlx::Error::Database(e) => e.message().to_owned(),
         sqlx::Error::PoolTimedOut => "nothing answered within ten seconds".to_owned(),
         sqlx::Error::Io(e) => e.to_string(),
+        sqlx::Error::Tls(e) | sqlx::Error::Configuration(e) => {
+            let text = e.to_string();
+            text.trim_start_matches("error with configuration: ").to_owned()
+        }
         other => other.to_string(),
     }
 }

@@ -27,6 +27,9 @@ pub struct FreezeRequest {
     pub lease: Span,
 }
 
+/// What to type where a plan has no freeze to be applied under.
+pub const FREEZE: &str = "onefold freeze --show SHOW --enforce --reason TEXT";
+
 /// How far a lease is renewed at least before the copies of its freeze are written anew.
 const COPY_STRIDE: Span = Span::from_mins(1);
 
@@ -418,7 +421,7 @@ fn ended(freeze: &Freeze) -> Error {
     } else {
         "is thawed"
     };
-    Error::refused(format!("{} {how}", freeze.freeze_id)).hint("freeze the scope again with `onefold freeze`")
+    Error::refused(format!("{} {how}", freeze.freeze_id)).hint(format!("freeze the scope again: {FREEZE}"))
 }
 
 fn overlap(other: &Freeze, asking: &str) -> Error {

@@ -158,11 +158,12 @@ fn other_content(differences: &[String]) -> Error {
     let told = differences.iter().take(TOLD).map(|d| format!("\n  {d}")).collect::<String>();
     let more = differences.len().saturating_sub(TOLD);
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    Error::usage(format!(
-        "{} rows are there with other content; nothing was imported{told}{more}",
-        differences.len()
-    ))
-    .hint("import never overwrites; use another --database for another state of the ledgers")
+    let rows = match differences.len() {
+        1 => "1 row is".to_owned(),
+        n => format!("{n} rows are"),
+    };
+    Error::usage(format!("{rows} there with other content; nothing was imported{told}{more}"))
+        .hint("import never overwrites; use another --database for another state of the ledgers")
 }
 
 /// Which fields differ between a row of a file and the one that is there.

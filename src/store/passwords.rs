@@ -45,6 +45,7 @@ impl Passwords {
                     i + 1,
                     parts.len()
                 ))
+                .hint("* stands for any, and \\: for a colon in a password")
             })?;
             lines.push(parts);
         }

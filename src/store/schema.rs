@@ -1,5 +1,8 @@
 //! The embedded schema and onefold's own tables.
 
+use sqlx::any::AnyRow;
+
+use super::connect::is_missing_table;
 use super::enforce::{lease_until, now_us};
 use super::sql::{Statement, Values};
 use super::{Connection, Database, Dialect, Store};
@@ -89,16 +92,13 @@ impl Store {
     pub async fn must_be_ready(&self) -> Result<()> {
         let journal = self.journal();
         let statement = journal.statement(&self.queries, "freezes/read_counter", &Values::new())?;
-        let mut connection = journal.connection().await?;
-        match journal.fetch(&mut connection, &statement).await {
-            Ok(rows) if !rows.is_empty() => {}
-            _ => return Err(not_ready(journal)),
+        if journal.rows_of("onefold_counters", &statement).await?.is_empty() {
+            return Err(not_ready(journal));
         }
         for database in self.databases().iter().filter(|d| !std::ptr::eq(*d, journal)) {
             let values = Values::new().bind("step_key", "");
             let statement = database.statement(&self.queries, "marks/by_key", &values)?;
-            let mut connection = database.connection().await?;
-            database.fetch(&mut connection, &statement).await.map_err(|_| not_ready(database))?;
+            database.rows_of("onefold_marks", &statement).await?;
         }
         Ok(())
     }
@@ -110,6 +110,43 @@ fn not_ready(database: &Database) -> Error {
 }
 
 impl Database {
+    /// Rows of a table of onefold's own.
+    ///
+    /// # Errors
+    /// Usage, where it is not there; failure, where it is, and the user may not see or read it.
+    async fn rows_of(&self, table: &str, statement: &Statement) -> Result<Vec<AnyRow>> {
+        let mut connection = self.connection().await?;
+        match statement.query().fetch_all(&mut *connection).await {
+            Ok(rows) => Ok(rows),
+            Err(e) if is_missing_table(&e) => match self.shut_schema(&mut connection, table).await? {
+                None => Err(not_ready(self)),
+                Some(schema) => Err(Error::failure(format!(
+                    "{}: onefold's tables are in schema {schema}, which this user may not use",
+                    self.label
+                ))
+                .hint(format!(
+                    "GRANT USAGE ON SCHEMA {schema} TO …; then `onefold check` tells what else is missing"
+                ))),
+            },
+            Err(e) => Err(self.failed(&e)),
+        }
+    }
+
+    /// The schema that has a table and is shut to this user: to PostgreSQL that table is not there.
+    async fn shut_schema(&self, connection: &mut Connection, table: &str) -> Result<Option<String>> {
+        if self.dialect != Dialect::Postgres {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT n.nspname::text AS name FROM pg_catalog.pg_class AS c
+             JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+             WHERE c.relname = '{table}' AND NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+             ORDER BY n.nspname LIMIT 1"
+        );
+        let rows = self.fetch(connection, &Statement { sql, arguments: Vec::new() }).await?;
+        rows.first().map(|row| super::rows::Reader::new(row, "pg_class").needed("name")).transpose()
+    }
+
     async fn run(&self, connection: &mut Connection, sql: &str) -> Result<()> {
         let statement = Statement { sql: sql.to_owned(), arguments: Vec::new() };
         self.execute(connection, &statement).await.map(|_| ())

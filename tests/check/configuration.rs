@@ -34,7 +34,7 @@ fn a_variable_that_is_not_set_is_named() {
     let mut site = Site::foreign(Engine::Sqlite);
     site.toml.push_str("journal = \"postgres://ops:secret@${NO_SUCH_HOST}/shop\"\n");
     let found = site.check(&[]);
-    assert_error(&found, &["${NO_SUCH_HOST}, which is not set", "export NO_SUCH_HOST="]);
+    assert_error(&found, &["onefold.toml: journal: ${NO_SUCH_HOST} is not set", "export NO_SUCH_HOST="]);
     assert!(!found.text.contains("secret"), "{}", found.text);
 }
 

@@ -163,6 +163,33 @@ fn every_verb_has_help_with_an_example() {
 }
 
 #[test]
+fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
+    let below: [&[&str]; 5] = [
+        &["queries", "export"],
+        &["provider", "test"],
+        &["guard", "install"],
+        &["guard", "status"],
+        &["guard", "remove"],
+    ];
+    let verbs = VERBS.iter().map(std::slice::from_ref);
+    for verb in verbs.chain(below).chain([&["check"][..]]) {
+        let line = [verb, &["--help"]].concat();
+        let help = run(program().env("COLUMNS", "80").args(&line), &line).ends(0);
+        assert!(help.stdout.lines().all(|l| l.chars().count() <= 80), "{help}");
+        let examples = help.stdout.lines().skip_while(|l| *l != "Examples:").skip(1);
+        let examples: Vec<_> = examples.take_while(|l| !l.is_empty()).collect();
+        assert!(!examples.is_empty(), "{help}");
+        let mut goes_on = false;
+        for example in examples {
+            let begins = if goes_on { "      " } else { "  onefold " };
+            assert!(example.starts_with(begins), "{example:?} of {help}");
+            goes_on = example.ends_with('\\');
+        }
+        assert!(!goes_on, "{help}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     for line in [&["demo"][..], &["demo", "--json"], &["show"], &["show", "--json"], &["--help"]] {
         let mut command = Command::new(program().get_program());

@@ -14,6 +14,7 @@ on_each_database![
     a_lapsed_freeze_gives_way_to_a_new_one,
     what_is_missing_or_unknown_is_told,
     local_times_that_came_twice_or_never_are_refused,
+    a_reason_is_one_line_and_a_scope_of_long_ids_fits,
 ];
 
 const FREEZE: [&str; 5] = ["freeze", "--show", "show", "--reason", "retries double the orders"];
@@ -116,4 +117,18 @@ fn local_times_that_came_twice_or_never_are_refused(site: &Site) {
     from("2026-10-25 02:30").fails(2, &["twice", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]);
     from("2026-03-29 02:30").fails(2, &["set forward over it"]);
     from("2026-10-25 03:30").ends(0).prints("from 2026-10-25T02:30:00Z");
+}
+
+fn a_reason_is_one_line_and_a_scope_of_long_ids_fits(site: &Site) {
+    site.run(&["init"]).ends(0);
+    for reason in ["two\nlines", "red \x1b[31m text", "a\tb"] {
+        site.run(&["freeze", "--show", "show", "--reason", reason]).fails(2, &["--reason holds", "one line"]);
+    }
+    let show = "9f3e1b2c-1e10-4c1d-9e55-3d3f6a7b8c9d";
+    let user = "0b6a77d0-51ad-4a8c-8d3e-5f7b1c2d3e4f";
+    let line = ["freeze", "--show", show, "--user", user, "--reason", "both of them"];
+    for ran in [site.run(&line).ends(0), site.run(&["status"]).ends(0)] {
+        assert!(ran.stdout.contains(show) && ran.stdout.contains(user), "{ran}");
+        assert!(ran.stdout.lines().all(|l| l.chars().count() <= 80), "{ran}");
+    }
 }

@@ -21,6 +21,11 @@ fn tells_who_did_what_to_an_order_and_under_which_plan(site: &Site) {
         .prints("sent payment P-B REFUNDING → REFUNDED 10.00 CNY: refund under key")
         .prints("moved order B REFUNDING → REFUNDED")
         .does_not_print("order D");
+    // The one that was kept was moved by no step; what became of its purchase is its story, too.
+    site.run(&["history", "--order", "A"])
+        .ends(0)
+        .prints("moved order B PAID → REFUNDING")
+        .does_not_print("order D");
     site.run(&["history", "--plan", &plan])
         .ends(0)
         .prints(&freeze)

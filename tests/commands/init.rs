@@ -1,13 +1,14 @@
 //! `onefold init`
 
 use crate::common::book::Book;
-use crate::common::site::Site;
+use crate::common::site::{Kind, Site, program, run};
 use crate::on_each_database;
 
 on_each_database![
     safe_to_run_twice,
     print_shows_the_sql_and_runs_nothing,
     without_tables_every_verb_says_what_to_type,
+    a_narrowed_freeze_keeps_its_triggers,
 ];
 
 fn safe_to_run_twice(site: &Site) {
@@ -52,4 +53,35 @@ fn without_tables_every_verb_says_what_to_type(site: &Site) {
     for line in lines {
         site.run(line).fails(2, &["onefold init"]);
     }
+}
+
+fn a_narrowed_freeze_keeps_its_triggers(site: &Site) {
+    let mut book = Book::new();
+    book.bought("A", 0);
+    book.payment("P-lost", "O-lost", 5000, "CAPTURED");
+    site.import(&book.ledgers);
+    site.run(&["init", "--enforce"]).ends(0);
+    let freeze =
+        site.id(&["freeze", "--show", "show", "--enforce", "--reason", "a test"], "/freeze/freeze_id");
+    site.run(&["thaw", &freeze]).ends(6);
+    site.run(&["init", "--enforce=off"])
+        .fails(7, &["settle what it still holds", &format!("onefold thaw {freeze} --force --reason TEXT")]);
+}
+
+#[test]
+fn each_database_is_named_and_the_next_step_is_possible() {
+    let site = Site::new(Kind::Sqlite);
+    let init = |toml: &str| {
+        let path = site.configured(toml);
+        let line = ["init", "--config", &path];
+        run(program().current_dir(site.folder()).args(line), &line).ends(0)
+    };
+    init("journal = \"sqlite:one.db\"\n").prints("sqlite:one.db is ready.").prints("onefold import DIR");
+    let ledgers = ["orders", "payments", "inventory", "messages"]
+        .map(|ledger| format!("{ledger} = {{ urls = [\"sqlite:{ledger}.db\"] }}\n"))
+        .concat();
+    init(&format!("journal = \"sqlite:journal.db\"\n[ledgers]\n{ledgers}"))
+        .prints("sqlite:journal.db, sqlite:orders.db, sqlite:payments.db, sqlite:inventory.db, sqlite:messages.db are ready.")
+        .prints("onefold check")
+        .does_not_print("onefold import");
 }

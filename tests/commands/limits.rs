@@ -24,7 +24,7 @@ fn many_refunds_need_a_stated_limit(site: &Site) {
     site.run(&["apply", &plan, "--yes", "--config", &config]).fails(
         7,
         &[
-            "would refund 1 charges, more than 10 % of its scope's 2 live orders",
+            "would refund 1 charge, more than 10 % of its scope's 2 live orders",
             &format!("onefold apply {plan} --max-refund-total CNY:10.00"),
         ],
     );

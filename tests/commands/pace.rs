@@ -69,6 +69,7 @@ fn several_processes_share_a_plan(site: &Site) {
 fn a_canary_comes_first_and_stops_the_rest_where_it_goes_wrong(site: &Site) {
     site.provider(&[("P-B0", "lose-answer")]);
     let plan = night(site);
+    assert_eq!(site.run(&["apply", &plan, "--yes", "--canary", "0"]).code, Some(2));
     site.run(&["apply", &plan, "--yes", "--canary", "1"])
         .ends(6)
         .prints("The canary of 1 did not get through: the rest is not begun.");

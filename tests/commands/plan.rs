@@ -37,7 +37,7 @@ fn under_a_freeze_it_takes_its_time_else_it_is_a_dry_run(site: &Site) {
         .ends(0)
         .prints("user u")
         .prints("under F-")
-        .prints("$ onefold apply PL-");
+        .prints(&format!("$ onefold freeze --renew {} --enforce", freeze["freeze_id"].as_str().unwrap()));
     let dry = site.json(&["plan", "--as-of", "2026-11-11T20:20:00+08:00"]);
     assert_eq!(dry["freeze_id"], Value::Null);
     assert_eq!(dry["as_of"], "2026-11-11T12:20:00Z");

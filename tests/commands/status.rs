@@ -29,7 +29,8 @@ fn what_is_held_planned_and_in_flight_is_listed(site: &Site) {
         .ends(0)
         .prints(&format!("{freeze} LIVE advisory 29m5"))
         .prints(&format!("{plan} OPEN {freeze}"))
-        .prints("payment P-B REFUNDING→REFUNDED ACCEPTED");
+        .prints("payment P-B REFUNDING→REFUNDED ACCEPTED")
+        .prints(&format!("$ onefold converge --plan {plan}"));
     let json = site.json(&["status"]);
     assert_eq!(json["freezes"][0]["live"], true);
     assert!((1780..=1800).contains(&json["freezes"][0]["seconds_left"].as_i64().unwrap()));
@@ -37,6 +38,10 @@ fn what_is_held_planned_and_in_flight_is_listed(site: &Site) {
     assert_eq!(json["steps_in_flight"].as_array().unwrap().len(), 1);
     assert_eq!(json["steps_in_flight"][0]["state"], "ACCEPTED");
     site.sql("UPDATE onefold_freezes SET lease_until_us = 1");
-    site.run(&["status"]).ends(0).prints("lapsed");
+    site.run(&["status"])
+        .ends(0)
+        .prints(&format!("{freeze} LAPSED advisory -"))
+        .prints(&format!("$ onefold freeze --renew {freeze}"))
+        .does_not_print("LIVE");
     assert_eq!(site.json(&["status"])["freezes"][0]["live"], false);
 }

@@ -14,6 +14,8 @@ on_each_database![
     a_narrowed_freeze_lets_what_it_still_holds_be_planned,
     only_its_owner_or_force,
     kept_orders_whose_hold_lapses_are_told_first,
+    what_is_paid_and_lapses_is_told_and_what_nobody_paid_is_not,
+    by_force_what_the_provider_still_owes_an_answer_to_is_told,
 ];
 
 fn what_is_done_is_let_go(site: &Site) {
@@ -141,4 +143,37 @@ fn kept_orders_whose_hold_lapses_are_told_first(site: &Site) {
     site.run(&["thaw", &freeze]).fails(7, &["order A: lapses at", &soon.to_string(), "--accept-lapsing"]);
     site.run(&["status"]).ends(0).prints("LIVE");
     site.run(&["thaw", &freeze, "--accept-lapsing"]).ends(0).prints("A lapses at").prints("is thawed.");
+}
+
+fn what_is_paid_and_lapses_is_told_and_what_nobody_paid_is_not(site: &Site) {
+    let soon = Timestamp::from_datetime(&chrono::Utc::now()).plus(Span::from_mins(5));
+    let mut book = Book::new();
+    for i in 0..22 {
+        let id = format!("A{i:02}");
+        book.bought(&id, i * 3600);
+        book.find_hold(&format!("H-{id}")).status = "HELD".parse().unwrap();
+        book.find_hold(&format!("H-{id}")).expires_at = Some(soon);
+    }
+    book.reserved("Z", 360_000);
+    book.find_hold("H-Z").expires_at = Some(soon);
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    site.run(&["thaw", &freeze])
+        .fails(7, &["order A00: lapses at", "order A19: ", "and 2 more", "--accept-lapsing"])
+        .does_not_print("order Z")
+        .does_not_print("A20");
+    site.run(&["thaw", &freeze, "--accept-lapsing"]).ends(0).prints("and 2 more").prints("is thawed.");
+}
+
+fn by_force_what_the_provider_still_owes_an_answer_to_is_told(site: &Site) {
+    site.provider(&[("P-B", "pending")]);
+    site.import(&doubled().ledgers);
+    let freeze = site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(6);
+    site.run(&["thaw", &freeze, "--force", "--reason", "handled by hand"])
+        .ends(0)
+        .prints("1 step of it is open all the same:")
+        .prints("payment P-B REFUNDING→REFUNDED ACCEPTED")
+        .prints(&format!("$ onefold converge --plan {plan}"));
 }

@@ -7,6 +7,7 @@ use crate::on_each_database;
 on_each_database![
     every_effect_is_refused_inside_and_allowed_outside,
     the_refusal_names_the_freeze_its_holder_and_its_reason,
+    a_long_refusal_keeps_the_freeze_its_holder_and_its_reason,
     what_is_refused_changes_no_row,
     only_the_effects_that_are_frozen_are_refused,
     what_a_provider_reports_is_never_refused,
@@ -69,6 +70,25 @@ fn the_refusal_names_the_freeze_its_holder_and_its_reason(site: &Site) {
     let refusal = service.may_not(&set_order("O-1", "TICKETED"));
     assert!(refusal.contains("onefold: ticketing is frozen by "), "{refusal}");
     assert!(refusal.contains(&format!(" {frozen} ({OWNER}): it's 'so'; xxx")), "{refusal}");
+}
+
+fn a_long_refusal_keeps_the_freeze_its_holder_and_its_reason(site: &Site) {
+    let mut service = guarded(site);
+    service.may(&INSIDE.order("O-1", "PAID"));
+    let owner = format!("release-engineering-{}@a-host-of-ours", "o".repeat(40));
+    let reason = format!("retries double the orders {}", "x".repeat(300));
+    let line = ["freeze", "--enforce", "--show", "show", "--reason", &reason, "--json"];
+    let frozen = site.run_as(&owner, &line).ends(0).json()["freeze"]["freeze_id"].clone();
+    let refusal = service.may_not(&set_order("O-1", "TICKETED"));
+    let begins = format!(
+        "onefold: ticketing is frozen by {} (release-engineering-ooooooooo",
+        frozen.as_str().unwrap()
+    );
+    assert!(refusal.contains(&begins), "{refusal}");
+    assert!(refusal.contains("): retries double the orders x"), "{refusal}");
+    if site.kind() == Kind::Mariadb {
+        assert!(refusal.contains("ooo...): ") && refusal.contains("xxx..."), "{refusal}");
+    }
 }
 
 fn what_is_refused_changes_no_row(site: &Site) {

@@ -33,9 +33,11 @@ use crate::store::{Places, Store};
     override_usage = "onefold once --key KEY [OPTIONS] -- COMMAND…\n       onefold once list|show|settle",
     after_help = "Examples:
   onefold once --key incident-2014/refund-O-502 -- ./refund.sh O-502
-  onefold once --key refund-O-502 --query './refunded.sh O-502' --timeout 2m -- ./refund.sh O-502
+  onefold once --key refund-O-502 --query './refunded.sh O-502' \\
+      --timeout 2m -- ./refund.sh O-502
   onefold once list --state UNKNOWN
-  onefold once settle refund-O-502 --as succeeded --because 'the provider has it'
+  onefold once settle refund-O-502 --as succeeded \\
+      --because 'the provider has it'
 
 What a request does, by the state of its key:
   none yet                     takes it, and runs the command
