@@ -142,12 +142,17 @@ on_every_database! {
 
     async fn what_an_operator_chose_is_saved_with_the_plan(db) {
         let store = db.store().await;
-        let plan = Book::new().make().unwrap().into_plan("PL-1".to_owned(), at(0), None);
+        let plan = |id: &str, freeze: Option<&str>| {
+            Book::new().make().unwrap().into_plan(id.to_owned(), at(0), freeze.map(str::to_owned))
+        };
         let keep = KeepOverride { order_id: "O-1".into(), because: "seen".to_owned() };
         let keeps = KeepChanges { chosen: vec![("t".into(), keep)], withdrawn: Vec::new() };
+        store.save_plan(&plan("PL-dry", None), &keeps, "op").await.unwrap();
+        assert_eq!(store.evidence().await.unwrap().keeps.len(), 0, "what is chosen in a dry run is chosen for it alone");
+        let plan = plan("PL-1", Some("F-1"));
         store.save_plan(&plan, &keeps, "op").await.unwrap();
         assert_eq!(store.evidence().await.unwrap().keeps.len(), 1);
         assert!(store.save_plan(&plan, &keeps, "op").await.is_err(), "an id is used once");
-        assert_eq!(store.history(&Search::default()).await.unwrap().len(), 2);
+        assert_eq!(store.history(&Search::default()).await.unwrap().len(), 3);
     }
 }
