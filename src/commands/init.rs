@@ -75,11 +75,14 @@ pub async fn run(config: &Config, args: InitArgs) -> Result<Report> {
         }
     };
     let is_ours_alone = databases.len() == 1 && config.places.is_embedded() && !store.is_foreign();
-    Ok(report.line(if is_ours_alone {
-        "Load ledgers with `onefold import DIR`, or see it all once with `onefold demo`.".to_owned()
+    Ok(if is_ours_alone {
+        report.line("Load ledgers with `onefold import DIR`, or see it all once with `onefold demo`.")
     } else {
-        format!("Prove the configuration with `onefold check`; where a show is hit: `{FREEZE}`.")
-    }))
+        report
+            .line("Prove the configuration before the night it is needed; that night, freeze:")
+            .command("onefold check")
+            .command(FREEZE)
+    })
 }
 
 async fn off(store: &Store, print: bool) -> Result<Report> {

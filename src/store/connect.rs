@@ -271,6 +271,9 @@ fn cannot_connect(label: &str, dialect: Dialect, error: &sqlx::Error) -> Error {
             "name the authority that has signed it, after the database: ?sslrootcert=FILE (PostgreSQL) or \
              ?ssl-ca=FILE (MySQL)"
         }
+        sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            "is the file there that the URL names: a socket, sslrootcert (PostgreSQL) or ssl-ca (MySQL)?"
+        }
         _ => REACH,
     };
     Error::failure(format!("cannot connect to {label}: {why}")).hint(hint)

@@ -24,7 +24,9 @@ impl Passwords {
     /// Usage, where it cannot be read, others than its owner may read it, or a line has not five parts.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |what: String| Error::usage(format!("the password file {}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            failed(e.to_string()).hint("name one that is there with --password-file, or leave it out")
+        })?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

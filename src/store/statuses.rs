@@ -20,15 +20,18 @@ impl Statuses {
         let known = ledger.statuses();
         let what = format!("[status.{}]", ledger.row_name());
         if !known.contains(&status) {
-            return Err(Error::usage(format!("{what}: {status} is not one of {}", known.join(", "))));
+            return Err(Error::usage(format!("{what}: {status} is not one of {}", known.join(", ")))
+                .hint("write ours on the left and yours on the right: PAID = [\"20\", \"21\"]"));
         }
         if values.is_empty() {
-            return Err(Error::usage(format!("{what}: {status} has no value")));
+            return Err(Error::usage(format!("{what}: {status} has no value"))
+                .hint(format!("say what yours is called: {status} = \"…\", or leave it out")));
         }
         let map = &mut self.0[ledger as usize];
         for value in &values {
             if let Some((other, _)) = map.iter().find(|(_, values)| values.contains(value)) {
-                return Err(Error::usage(format!("{what}: {value:?} stands for {other} and for {status}")));
+                return Err(Error::usage(format!("{what}: {value:?} stands for {other} and for {status}"))
+                    .hint("one value stands for one status: leave it out of one of the two"));
             }
         }
         map.insert(status.to_owned(), values);

@@ -153,7 +153,10 @@ impl Site {
         let mut command = program();
         command.current_dir(self.folder()).env("ONEFOLD_DATABASE_URL", &self.url).args(line);
         let own = self.path("own.toml");
-        command.env("ONEFOLD_CONFIG", if own.exists() { own } else { sandbox() });
+        // A file in the folder is found without being named.
+        if !self.folder().join("onefold.toml").exists() {
+            command.env("ONEFOLD_CONFIG", if own.exists() { own } else { sandbox() });
+        }
         command
     }
 

@@ -52,7 +52,7 @@ fn requested() -> (Site, String, Vec<String>) {
     std::fs::write(site.folder().join("onefold.toml"), "[providers.\"*\"]\nkind = \"outbox\"\n").unwrap();
     site.freeze();
     let plan = site.plan();
-    site.run(&["apply", &plan, "--yes"]).ends(6).prints("ACCEPTED");
+    site.run(&["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"]).ends(6).prints("ACCEPTED");
     let statements = blocks("sql").concat().split(';').map(str::to_owned).collect();
     (site, plan, statements)
 }
@@ -76,15 +76,15 @@ fn the_services_side_of_the_outbox() {
     assert_eq!(state(&site), "TAKEN");
     answer(&site, &sql[1], &key(&site));
     assert_eq!(state(&site), "DONE");
-    site.run(&["converge", &plan]).ends(0).prints("the refund is done");
-    site.run(&["apply", &plan, "--yes"]).ends(0);
+    site.run(&["converge", "--plan", &plan]).ends(0).prints("the refund is done");
+    site.run(&["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"]).ends(0);
     assert_eq!(site.payment("P-B"), "REFUNDED");
 
     let (site, plan, sql) = requested();
     answer(&site, &sql[0], &key(&site));
     answer(&site, &sql[2], &key(&site));
     assert_eq!(state(&site), "REFUSED");
-    let _ = site.run(&["converge", &plan]);
+    let _ = site.run(&["converge", "--plan", &plan]);
     assert_eq!(site.payment("P-B"), "CAPTURED");
 }
 

@@ -53,11 +53,11 @@ fn planned(site: &Site, configuration: &str) -> String {
 /// Applies and converges until all is done; how often each was needed.
 fn carried_out(site: &Site, plan: &str) -> usize {
     for round in 1..=20 {
-        if run(site, &["apply", plan, "--yes"]).code == Some(0) {
+        if run(site, &["apply", plan, "--yes", "--max-refund-total", "CNY:1000"]).code == Some(0) {
             run(site, &["verify", plan]).ends(0);
             return round;
         }
-        let _ = run(site, &["converge", plan]);
+        let _ = run(site, &["converge", "--plan", plan]);
     }
     panic!("it does not end: {}", run(site, &["status"]));
 }
@@ -83,10 +83,13 @@ fn with_every_answer_lost_converge_finds_what_was_done() {
     let site = Site::new(Kind::Sqlite);
     let pay = pay(Misbehaviour { lose_answer: 1.0, ..Misbehaviour::default() });
     let plan = planned(&site, &pay.configuration("pay"));
-    run(&site, &["apply", &plan, "--yes"]).ends(6).prints("UNKNOWN").prints("onefold converge");
-    let converged = run(&site, &["converge", &plan]).ends(0);
+    run(&site, &["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"])
+        .ends(6)
+        .prints("UNKNOWN")
+        .prints("onefold converge");
+    let converged = run(&site, &["converge", "--plan", &plan]).ends(0);
     assert!(converged.stdout.contains("the refund is done"), "{converged}");
-    run(&site, &["apply", &plan, "--yes"]).ends(0);
+    run(&site, &["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"]).ends(0);
     run(&site, &["verify", &plan]).ends(0);
     each_was_given_back_once(&pay);
     assert_eq!(site.ledgers(), undisturbed());
@@ -124,7 +127,9 @@ fn a_refusal_puts_the_payment_back_and_is_for_a_person() {
     let site = Site::new(Kind::Sqlite);
     let pay = pay(Misbehaviour { refuse: 1.0, ..Misbehaviour::default() });
     let plan = planned(&site, &pay.configuration("pay"));
-    run(&site, &["apply", &plan, "--yes"]).ends(6).prints("the bank refuses it");
+    run(&site, &["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"])
+        .ends(6)
+        .prints("the bank refuses it");
     assert_eq!(site.payment("P-B0"), "CAPTURED");
     assert_eq!(pay.refunds("P-B0"), 0);
 }
@@ -137,7 +142,10 @@ fn a_provider_that_is_not_there_sends_nothing_and_apply_goes_on_later() {
     let nobody = crate::common::server::nobody();
     let url = good.split('"').find(|text| text.starts_with("http://")).unwrap().to_owned();
     let plan = planned(&site, &good.replace(&url, &nobody));
-    run(&site, &["apply", &plan, "--yes"]).ends(1).prints("NOT_SENT").prints("no connection");
+    run(&site, &["apply", &plan, "--yes", "--max-refund-total", "CNY:1000"])
+        .ends(1)
+        .prints("NOT_SENT")
+        .prints("no connection");
     assert_eq!(site.payment("P-B0"), "REFUNDING");
     std::fs::write(site.folder().join("onefold.toml"), good).unwrap();
     carried_out(&site, &plan);
