@@ -115,7 +115,7 @@ pub enum Violation {
 impl Violation {
     /// Whether it is only that a step has not been carried out: so it is while a request is in flight.
     pub const fn is_unfinished(&self) -> bool {
-        matches!(self, Self::OrderInMotion { .. } | Self::NotDone { .. })
+        matches!(self, Self::OrderInMotion { .. } | Self::NotDone { .. } | Self::Refund { done_minor: 0, .. })
     }
 
     /// The ids of the rows that it names.

@@ -39,6 +39,7 @@ fn a_refund_that_is_taken_and_not_finished(site: &Site) {
     let plan = begun(site, "pending", "ACCEPTED");
     site.run(&["verify", &plan])
         .ends(6)
+        .prints("0 violations")
         .prints("payment P-B REFUNDING→REFUNDED ACCEPTED")
         .prints("onefold converge");
     site.run(&["converge", "--plan", &plan]).ends(0).prints("payment P-B yes the refund is done");

@@ -109,17 +109,8 @@ fn a_pause_file_holds_it_until_it_is_gone(site: &Site) {
 
 fn an_interrupt_lets_the_steps_under_way_end(site: &Site) {
     let plan = night(site);
-    let command = site.command(&["apply", &plan, "--yes", "--rate", "10/s"]);
-    let mut process = std::process::Command::new(command.get_program());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => process.env(name, value),
-            None => process.env_remove(name),
-        };
-    }
-    let child = process
-        .args(command.get_args())
-        .env("ONEFOLD_OWNER", crate::common::site::OWNER)
+    let child = site
+        .process(&["apply", &plan, "--yes", "--rate", "10/s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -160,6 +160,20 @@ impl Site {
         command
     }
 
+    /// The same as a process that can be sent signals.
+    pub fn process(&self, line: &[&str]) -> std::process::Command {
+        let command = self.command(line);
+        let mut process = std::process::Command::new(command.get_program());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => process.env(name, value),
+                None => process.env_remove(name),
+            };
+        }
+        process.args(command.get_args()).env("ONEFOLD_OWNER", OWNER).current_dir(self.folder());
+        process
+    }
+
     /// Changes the database behind onefold's back.
     pub fn sql(&self, statement: &str) {
         self.db.run_now(statement);

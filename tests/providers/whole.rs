@@ -8,6 +8,9 @@ use crate::common::book::Book;
 use crate::common::databases::Kind;
 use crate::common::pay::{Misbehaviour, Pay};
 use crate::common::site::{Ran, Site};
+use crate::on_each_database;
+
+on_each_database![killed_again_and_again_each_is_given_back_once];
 
 /// How many purchases became two orders.
 const PURCHASES: usize = 6;
@@ -76,6 +79,36 @@ fn undisturbed() -> Vec<String> {
     assert_eq!(carried_out(&site, &plan), 1);
     each_was_given_back_once(&pay);
     site.ledgers()
+}
+
+/// The program is killed at times that nobody has chosen, while the provider misbehaves.
+fn killed_again_and_again_each_is_given_back_once(site: &Site) {
+    let expected = undisturbed();
+    let pay = pay(Misbehaviour {
+        lose_answer: 0.3,
+        error_rate: 0.2,
+        forget_key: 0.2,
+        pending: 0.2,
+        seed: 7,
+        ..Misbehaviour::default()
+    });
+    let plan = planned(site, &pay.configuration("pay"));
+    let rounds = if std::env::var_os("ONEFOLD_TEST_HUNT").is_some() { 200 } else { 16 };
+    let apply = ["apply", &plan, "--yes", "--max-refund-total", "CNY:1000", "--workers", "2"];
+    let converge = ["converge", "--plan", &plan];
+    for round in 0..rounds {
+        let line = if round % 3 == 2 { &converge[..] } else { &apply };
+        let (out, err) = (std::process::Stdio::null(), std::process::Stdio::null());
+        let mut child =
+            site.process(line).env("PAY_TOKEN", "tok_en").stdout(out).stderr(err).spawn().unwrap();
+        let chance = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+        std::thread::sleep(std::time::Duration::from_millis(20 + chance));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    carried_out(site, &plan);
+    each_was_given_back_once(&pay);
+    assert_eq!(site.ledgers(), expected);
 }
 
 #[test]
