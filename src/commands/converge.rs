@@ -176,7 +176,8 @@ fn report(learned: &[Learned], plan: Option<&Plan>) -> Report {
     let open = learned.iter().filter(|l| !l.settled).count();
     let rows: Vec<_> = learned
         .iter()
-        .map(|l| json!({ "ledger": l.ledger, "tenant_id": l.tenant_id, "id": l.id, "settled": l.settled, "what": l.what }))
+        .map(|l| json!({ "ledger": l.ledger, "tenant_id": l.tenant_id, "id": l.id, "settled": l.settled, "refused": l.refused,
+                         "what": l.what }))
         .collect();
     let report =
         Report::new(json!({ "asked": rows, "settled": learned.len() - open, "open": open })).table(table);
@@ -199,5 +200,7 @@ fn report(learned: &[Learned], plan: Option<&Plan>) -> Report {
             .command("onefold plan"),
         (None, _) => report.line("Next, to decide on what is known now:").command("onefold plan"),
     };
-    if open > 0 { report.exit(Exit::Undecided) } else { report }
+    let report = if open > 0 { report.exit(Exit::Undecided) } else { report };
+    let exit = report.exit.or(Exit::Refused);
+    if learned.iter().any(|l| l.refused) { report.exit(exit) } else { report }
 }

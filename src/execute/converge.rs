@@ -13,7 +13,7 @@ use crate::core::ledger::{Ledgers, Payment};
 use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent};
 use crate::core::status::{Ledger, PaymentStatus};
 use crate::core::time::Timestamp;
-use crate::error::Result;
+use crate::error::{Exit, Result};
 use crate::providers::{Answer, Ask, ChargeState, Found, Request};
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved};
@@ -29,6 +29,22 @@ pub struct Learned {
     pub what: String,
     /// Whether it is settled now; else it stays in doubt.
     pub settled: bool,
+    /// Whether something about it was refused: what is recorded of it, or how it is configured, is not as it
+    /// must be.
+    pub refused: bool,
+}
+
+/// What was learned of one row, in words, and whether it is settled: a row that is not as it must be is told
+/// of, and stops nobody else.
+fn of_one_row(asked: Result<(String, bool)>) -> Result<(String, bool, bool)> {
+    match asked {
+        Ok((what, settled)) => Ok((what, settled, false)),
+        Err(e) if matches!(e.exit, Exit::Refused | Exit::Usage) => {
+            let hint = e.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            Ok((e.message + &hint, false, true))
+        }
+        Err(e) => Err(e),
+    }
 }
 
 impl Executor<'_> {
@@ -37,7 +53,7 @@ impl Executor<'_> {
     /// its row still.
     ///
     /// # Errors
-    /// Refused, where what is recorded of a request is not what its plan decided.
+    /// Failure, where a database does not answer.
     pub async fn converge_steps(&self, steps: Vec<StepRecord>) -> Result<Vec<Learned>> {
         let mut plans: HashMap<String, SavedPlan> = HashMap::new();
         let mut learned = Vec::new();
@@ -54,20 +70,20 @@ impl Executor<'_> {
             } else {
                 self.heal(record).await?
             };
-            let (what, settled) = match (claim, saved) {
-                (Claim::Sent(record), Some(saved)) => self.settle_request(saved, record).await?,
+            let (what, settled, refused) = of_one_row(match (claim, saved) {
+                (Claim::Sent(record), Some(saved)) => self.settle_request(saved, record).await,
                 (Claim::Busy(record), _) => {
-                    (format!("{} is at it", record.owner.as_deref().unwrap_or("another process")), false)
+                    Ok((format!("{} is at it", record.owner.as_deref().unwrap_or("another process")), false))
                 }
                 (Claim::Done(record), _) if !is_sent => {
-                    (format!("{}: a run that was broken off had moved it", record.step.to), true)
+                    Ok((format!("{}: a run that was broken off had moved it", record.step.to), true))
                 }
                 (Claim::Ours(record), _) if !is_sent => {
-                    (format!("{}: a run was broken off before it moved it", record.step.from), true)
+                    Ok((format!("{}: a run was broken off before it moved it", record.step.from), true))
                 }
                 _ => continue,
-            };
-            learned.push(Learned { ledger, tenant_id, id, what, settled });
+            })?;
+            learned.push(Learned { ledger, tenant_id, id, what, settled, refused });
         }
         Ok(learned)
     }
@@ -264,11 +280,11 @@ impl Executor<'_> {
                     continue;
                 }
                 let row = (payment.tenant_id.clone(), RowId::from(&payment.payment_id));
-                let (what, settled) = if ours.contains(&row) {
-                    ("our own request about it is still open".to_owned(), false)
+                let (what, settled, refused) = of_one_row(if ours.contains(&row) {
+                    Ok(("our own request about it is still open".to_owned(), false))
                 } else {
-                    self.ask_charge(payment, &intent.intent_id).await?
-                };
+                    self.ask_charge(payment, &intent.intent_id).await
+                })?;
                 if !settled {
                     unsettled_orders.extend(payment.order_id.as_ref());
                 }
@@ -278,6 +294,7 @@ impl Executor<'_> {
                     id: row.1,
                     what,
                     settled,
+                    refused,
                 });
             }
             for order in in_motion.into_iter().filter(|o| !unsettled_orders.contains(&o.order_id)) {
@@ -293,6 +310,7 @@ impl Executor<'_> {
                     id: (&order.order_id).into(),
                     what: format!("{}: all its charges are known, it can be finished", order.status),
                     settled: true,
+                    refused: false,
                 });
             }
         }

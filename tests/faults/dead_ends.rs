@@ -154,8 +154,9 @@ on_every_database! {
             assert!(error.exit == Exit::Refused && error.message.contains("is not what PL-changed decided"), "{change}: {error}");
             let worker = worker("op", 0);
             let open = store.open_steps().await.unwrap();
-            let error = executor(&store, &worker).converge_steps(open).await.unwrap_err();
-            assert_eq!(error.exit, Exit::Refused, "{change}");
+            let learned = executor(&store, &worker).converge_steps(open).await.unwrap();
+            let about = about(&learned, "P-O-E");
+            assert!(about.refused && about.what.contains("is not what PL-changed decided"), "{change}: {about:?}");
             assert_eq!(requests_about(&night, db, "P-O-E").await, ["REFUND 1000 LOST"], "{change}");
             db.run(set(back)).await;
         }
