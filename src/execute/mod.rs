@@ -11,6 +11,7 @@ mod moves;
 pub mod once;
 pub mod pace;
 pub mod settle;
+mod way;
 
 use std::ops::ControlFlow;
 
