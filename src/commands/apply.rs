@@ -14,7 +14,7 @@ use super::converge::open_steps;
 use super::decided::{apply_line, refunds_in_words};
 use super::limits::LimitFlags;
 use super::telling::Telling;
-use super::{caveat, count, now, worker};
+use super::{caveat, count, executor, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::RowId;
@@ -25,7 +25,7 @@ use crate::core::verify::verify;
 use crate::error::{Error, Exit, Result};
 use crate::execute::apply::Applied;
 use crate::execute::pace::Pace;
-use crate::execute::{Executor, IntentEnd, Moment, command};
+use crate::execute::{IntentEnd, Moment, command};
 use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
@@ -106,13 +106,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     }
 
     let worker = worker(config, freeze.token);
-    let executor = Executor {
-        store: &store,
-        providers: &providers,
-        worker: &worker,
-        commands: &config.commands,
-        clock: now,
-    };
+    let executor = executor(config, &store, &providers, &worker);
     let progress = Telling::new(config, plan, done.len());
     let brakes = Brakes::new(args.brakes);
     let gate = || brakes.gate();

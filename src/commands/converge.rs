@@ -9,7 +9,7 @@ use serde_json::json;
 use super::decided::apply_line;
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
-use super::{count, freeze_over, now, worker};
+use super::{count, executor, freeze_over, now, worker};
 use crate::config::Config;
 use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::Ledgers;
@@ -18,7 +18,6 @@ use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::time::Span;
 use crate::error::{Exit, Result};
-use crate::execute::Executor;
 use crate::execute::converge::Learned;
 use crate::report::{Column, Report, Table, print_note};
 use crate::store::Store;
@@ -54,8 +53,9 @@ pub struct ConvergeArgs {
 }
 
 pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
+    let store = config.open_ready().await?;
     let plan = match &args.plan {
-        Some(plan_id) => Some(config.open_ready().await?.plan_by_id(plan_id).await?.plan),
+        Some(plan_id) => Some(store.plan_by_id(plan_id).await?.plan),
         None => None,
     };
     let mut rounds = 0;
@@ -63,7 +63,7 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
     loop {
         // What was open is told anew; what was settled in an earlier round stays told.
         learned.retain(|l| l.settled);
-        for new in ask(config, &args).await? {
+        for new in ask(config, &store, &args, plan.as_ref()).await? {
             if !learned.contains(&new) {
                 learned.push(new);
             }
@@ -89,31 +89,25 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
 }
 
 /// Asks once.
-async fn ask(config: &Config, args: &ConvergeArgs) -> Result<Vec<Learned>> {
-    let store = config.open_ready().await?;
+async fn ask(
+    config: &Config,
+    store: &Store,
+    args: &ConvergeArgs,
+    plan: Option<&Plan>,
+) -> Result<Vec<Learned>> {
     let now_is = now();
-    let saved = match &args.plan {
-        Some(plan_id) => Some(store.plan_by_id(plan_id).await?.plan),
-        None => None,
-    };
-    let mut scope = match &saved {
+    let mut scope = match plan {
         Some(plan) => plan.scope.clone(),
         None => args.scope.scope(args.zone)?,
     };
-    let freeze = freeze_over(&store, &mut scope, None, now_is).await?;
-    let policy = saved.as_ref().map_or_else(|| args.policy.policy(), |plan| plan.policy.clone());
+    let freeze = freeze_over(store, &mut scope, None, now_is).await?;
+    let policy = plan.map_or_else(|| args.policy.policy(), |plan| plan.policy.clone());
 
     let progress = Progress::new(config, "asking the provider");
     let worker = worker(config, 0);
-    let providers = config.providers(&store)?;
-    let executor = Executor {
-        store: &store,
-        providers: &providers,
-        worker: &worker,
-        commands: &config.commands,
-        clock: now,
-    };
-    let open = open_steps(&store, &scope, args.plan.as_deref()).await?;
+    let providers = config.providers(store)?;
+    let executor = executor(config, store, &providers, &worker);
+    let open = open_steps(store, &scope, args.plan.as_deref()).await?;
     let mut learned = executor.converge_steps(open).await?;
 
     // What our own requests came to has moved rows: read again before judging what is in doubt.
@@ -125,7 +119,6 @@ async fn ask(config: &Config, args: &ConvergeArgs) -> Result<Vec<Learned>> {
     let about = executor.converge_charges(&decided.intents, &ledgers, &ours).await?;
     learned.extend(about.into_iter().filter(|l| !ours.contains(&(l.tenant_id.clone(), l.id.clone()))));
     progress.end();
-    store.close().await;
     Ok(learned)
 }
 

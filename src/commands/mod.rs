@@ -37,6 +37,8 @@ use crate::core::hash::FieldHash;
 use crate::core::scope::Scope;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
+use crate::execute::Executor;
+use crate::providers::Providers;
 use crate::store::Store;
 use crate::store::freezes::FREEZE;
 use crate::store::steps::Worker;
@@ -72,6 +74,16 @@ fn worker(config: &Config, token: i64) -> Worker {
         token,
         lease: STEP_LEASE,
     }
+}
+
+/// What carries out, on these databases and through these providers.
+fn executor<'a>(
+    config: &'a Config,
+    store: &'a Store,
+    providers: &'a Providers<'a>,
+    worker: &'a Worker,
+) -> Executor<'a> {
+    Executor { store, providers, worker, commands: &config.commands, clock: now }
 }
 
 /// The live freeze that a scope is decided under: the one that is named, else the only one that

@@ -3,13 +3,12 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{now, worker};
+use super::{executor, now, worker};
 use crate::config::Config;
 use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::Message;
 use crate::core::status::{Ledger, MessageStatus};
 use crate::error::{Error, Result};
-use crate::execute::Executor;
 use crate::providers::Providers;
 use crate::report::Report;
 use crate::store::journal::{Entry, Event};
@@ -64,13 +63,7 @@ pub async fn run(config: &Config, args: RequeueArgs) -> Result<Report> {
     };
     let worker = worker(config, 0);
     let providers = Providers::default();
-    let executor = Executor {
-        store: &store,
-        providers: &providers,
-        worker: &worker,
-        commands: &config.commands,
-        clock: now,
-    };
+    let executor = executor(config, &store, &providers, &worker);
     let entry = Entry::new(Event::Requeued, &config.actor, now())
         .row(Ledger::Messages, &tenant_id, id.clone())
         .moved(from, to)

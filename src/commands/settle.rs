@@ -3,10 +3,9 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::{now, worker};
+use super::{executor, worker};
 use crate::config::Config;
 use crate::error::{Error, Exit, Result};
-use crate::execute::Executor;
 use crate::execute::settle::Verdict;
 use crate::report::Report;
 use crate::store::Store;
@@ -52,13 +51,7 @@ pub async fn run(config: &Config, args: SettleArgs) -> Result<Report> {
     let record = find(&store, &args.step).await?;
     let providers = config.providers(&store)?;
     let worker = worker(config, 0);
-    let executor = Executor {
-        store: &store,
-        providers: &providers,
-        worker: &worker,
-        commands: &config.commands,
-        clock: now,
-    };
+    let executor = executor(config, &store, &providers, &worker);
     let verdict = match args.verdict {
         As::Done => Verdict::Done,
         As::Refused => Verdict::Refused,

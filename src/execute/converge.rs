@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 
-use super::money::{charge, gone};
+use super::money::gone;
 use super::moves::{Place, Ran, must_be_planned};
 use super::way::{Way, way, words};
 use super::{Executor, IntentEnd};
@@ -14,7 +14,7 @@ use crate::core::ledger::{Ledgers, Payment};
 use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent};
 use crate::core::status::{Ledger, PaymentStatus};
 use crate::error::{Exit, Result};
-use crate::providers::{Answer, Ask, ChargeState, Found, Request};
+use crate::providers::{Answer, Ask, Charge, ChargeState, Found, Request};
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Move, Moved};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -330,7 +330,7 @@ impl Executor<'_> {
                 return Ok((format!("onefold apply {plan_id} goes on with it"), false));
             }
         };
-        let charge = charge(payment);
+        let charge = Charge::from(payment);
         let (state, asked_at) = self.provider(&charge)?.charge_state_at(&charge, (self.clock)()).await?;
         let way = match way(payment, &state, nothing_sent) {
             Way::Moves(way) => way,
@@ -399,7 +399,7 @@ impl Executor<'_> {
         if self.goes_on(&saved).await? && self.is_as_planned(plan, first).await?.is_empty() {
             return Ok(GivenUp::Needed(plan.plan_id.clone()));
         }
-        let way = self.provider(&charge(payment))?.kind().to_owned();
+        let way = self.provider(&payment.into())?.kind().to_owned();
         let sent = StepRecord {
             sent_through: Some(way),
             ..self.wanted(second, Some(payment.version.clone()), true)

@@ -172,16 +172,15 @@ impl Executor<'_> {
 
     /// Sends a claimed request; `again`, where it may have left before.
     pub(super) async fn send(&self, record: StepRecord, again: bool, watch: &Tell<'_>) -> Result<Ran> {
-        let Some(request) = self.request(&record).await? else {
+        let Some(payment) = self.payment(&record).await? else {
             return self.without_row(record).await;
         };
+        let request = request(&payment, &record)?;
         let provider = self.provider(&request.charge)?;
-        if let Some(payment) = self.payment(&record).await?
-            && let Some(why) = match payment.status.as_str() == record.step.from {
-                true => self.forbidden(&payment, request.ask).await?,
-                false => Some(format!("it is {} now", payment.status)),
-            }
-        {
+        if let Some(why) = match payment.status.as_str() == record.step.from {
+            true => self.forbidden(&payment, request.ask).await?,
+            false => Some(format!("it is {} now", payment.status)),
+        } {
             let why = format!("{} is not sent: {why}", describe(&record.step));
             if again {
                 self.put_down(record, &why).await?;
@@ -464,7 +463,7 @@ pub(super) fn request(payment: &Payment, record: &StepRecord) -> Result<Request>
     };
     Ok(Request {
         key,
-        charge: charge(payment),
+        charge: payment.into(),
         ask,
         reason: format!("one purchase was charged more than once ({})", record.plan_id),
         reference: record.provider_ref.clone(),
@@ -497,20 +496,6 @@ fn describe(step: &Step) -> String {
             format!("the refund of {} on payment {}", currency.show(amount.into()), step.id)
         }
         _ => format!("the void of payment {}", step.id),
-    }
-}
-
-/// A payment as its provider is told of it.
-pub(super) fn charge(payment: &Payment) -> Charge {
-    Charge {
-        tenant_id: payment.tenant_id.clone(),
-        payment_id: payment.payment_id.clone(),
-        provider: payment.provider.clone(),
-        provider_txn_id: payment.provider_txn_id.clone(),
-        amount_minor: payment.amount_minor,
-        refunded_minor: payment.refunded_minor,
-        currency: payment.currency,
-        shard: payment.shard,
     }
 }
 
