@@ -3,6 +3,11 @@
 
 use sha2::{Digest, Sha256};
 
+/// The SHA-256 over bytes alone, as every other tool computes it: 64 hex digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
 /// A SHA-256 over a list of values.
 #[derive(Default)]
 pub struct FieldHash(Sha256);

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::FieldHash;
-use super::ids::{IdempotencyKey, TenantId};
-use super::status::status_type;
+use super::ids::{IdempotencyKey, RowId, TenantId};
+use super::status::{Ledger, status_type};
 use super::time::{Span, Timestamp};
 
 status_type!(
@@ -81,18 +81,43 @@ impl RequestDigest {
         self
     }
 
-    /// The names of its parts, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|part| part.name.as_str())
+    /// One of which the whole alone is kept: its parts can be named no more.
+    pub fn folded(whole: String) -> Self {
+        Self(vec![Part { name: String::new(), sha256: whole }])
     }
 
-    /// One digest over all parts: 64 hex digits.
+    fn is_folded(&self) -> bool {
+        matches!(&self.0[..], [part] if part.name.is_empty())
+    }
+
+    /// The names of its parts, in order; none where the whole alone is kept.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// One digest over all parts.
     pub fn whole(&self) -> String {
+        match &self.0[..] {
+            [part] if part.name.is_empty() => return part.sha256.clone(),
+            _ => {}
+        }
         self.0.iter().fold(FieldHash::new(), |hash, part| hash.text(&part.name).text(&part.sha256)).hex()
     }
 
-    /// The names of the parts that only one of the two has, or that differ; none where they are equal.
+    /// Whether both are of the same request.
+    pub fn is_of(&self, other: &Self) -> bool {
+        if self.is_folded() || other.is_folded() {
+            return self.whole() == other.whole();
+        }
+        self.differing(other).is_empty()
+    }
+
+    /// The names of the parts that only one of the two has, or that differ; none where they are equal, or
+    /// where of one the whole alone is kept.
     pub fn differing(&self, other: &Self) -> Vec<String> {
+        if self.is_folded() != other.is_folded() {
+            return Vec::new();
+        }
         let lacks = |of: &Self, part: &&Part| !of.0.contains(part);
         let mut names: Vec<String> = Vec::new();
         let ours = self.0.iter().filter(|part| lacks(other, part));
@@ -117,7 +142,7 @@ pub struct KeyRecord {
     pub lease_until: Timestamp,
     /// The fencing token: grows by one whenever the key is taken, so a smaller one has been replaced.
     pub token: i64,
-    /// Grows with every change but a renewed lease; what is compared when it is taken.
+    /// Grows with every change but a renewed lease and what [`Retention`] drops; what is compared when it is taken.
     pub version: i64,
     /// Whether the effect may have begun under this token.
     pub may_have_run: bool,
@@ -143,8 +168,51 @@ status_type!(
     Retention {
         /// All of it.
         Hot = "hot",
+        /// All but the result's body.
+        Replay = "replay",
+        /// The whole digest, and no longer its parts.
+        Dispute = "dispute",
+        /// A fingerprint, elsewhere: [`Archived`].
+        Archive = "archive",
     }
 );
+
+/// An order or a payment that a key is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Named {
+    pub ledger: Ledger,
+    pub row_id: RowId,
+}
+
+impl Named {
+    pub fn order(id: &str) -> Self {
+        Self { ledger: Ledger::Orders, row_id: id.into() }
+    }
+
+    pub fn payment(id: &str) -> Self {
+        Self { ledger: Ledger::Payments, row_id: id.into() }
+    }
+}
+
+/// What is left of a key that is done, when its record is archived. Times are those of the database's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archived {
+    /// Of the whole request.
+    pub digest: String,
+    pub state: KeyState,
+    pub exit_code: Option<u8>,
+    pub result_ref: Option<String>,
+    pub first_seen: Timestamp,
+    pub last_seen: Timestamp,
+    pub archived_at: Timestamp,
+}
+
+/// What is known of a key that was used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    Record(KeyRecord),
+    Archived(Archived),
+}
 
 /// What a request does about its key.
 #[must_use]
@@ -166,16 +234,27 @@ pub enum Decision {
     Retry,
     /// Ask whether it happened; run nothing before that is known.
     SettleFirst,
-    /// The same key for another request, which differs in these parts.
+    /// It is done, and archived: give the first code again, and run nothing.
+    ReturnCode,
+    /// The same key for another request, which differs in these parts; none can be named where the whole digest
+    /// alone is kept.
     Refuse { differing: Vec<String> },
+}
+
+/// What a request with this digest does about an archived key.
+pub fn decide_archived(archived: &Archived, digest: &RequestDigest) -> Decision {
+    if digest.whole() == archived.digest {
+        Decision::ReturnCode
+    } else {
+        Decision::Refuse { differing: Vec::new() }
+    }
 }
 
 /// What a request with this digest does, given the key's record and the database's time.
 pub fn decide(record: Option<&KeyRecord>, digest: &RequestDigest, now: Timestamp) -> Decision {
     let Some(record) = record else { return Decision::Take };
-    let differing = digest.differing(&record.digest);
-    if !differing.is_empty() {
-        return Decision::Refuse { differing };
+    if !digest.is_of(&record.digest) {
+        return Decision::Refuse { differing: digest.differing(&record.digest) };
     }
     match record.state {
         KeyState::Processing if now < record.lease_until => {

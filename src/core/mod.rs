@@ -22,6 +22,7 @@ pub mod output;
 pub mod plan;
 pub mod policy;
 pub mod recheck;
+pub mod retention;
 pub mod scope;
 pub mod seen;
 pub mod status;

@@ -13,7 +13,9 @@ use rustix::process::Signal;
 use tokio::signal::unix::{Signal as Heard, SignalKind, signal};
 
 use super::child::{self, Echo, Ended, Running};
-use crate::core::idempotency::{Decision, Ending, KeyRecord, KeyState, RequestDigest, decide, ending};
+use crate::core::idempotency::{
+    Archived, Decision, Ending, KeyRecord, KeyState, Known, Named, RequestDigest, decide, decide_archived, ending,
+};
 use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::output::{Capture, Output, Stream};
 use crate::core::time::Span;
@@ -43,6 +45,8 @@ pub struct Request {
     /// What the command reads; nothing, where there is none.
     pub stdin: Option<Vec<u8>>,
     pub keep_for: Span,
+    /// The orders and payments that it is about.
+    pub names: Vec<Named>,
 }
 
 /// Who runs a request, and how.
@@ -70,6 +74,8 @@ pub enum Answer {
     Ran(KeyRecord),
     /// It was run before.
     Replayed(KeyRecord),
+    /// It was run long ago, and a fingerprint is left of it.
+    Archived(Archived),
     /// The query said that it had happened.
     Settled(KeyRecord),
     /// It was run now, its end is not known, and the query said that it did not happen.
@@ -101,7 +107,7 @@ impl Once<'_> {
         let mut signals = Signals::listen()?;
         let began = Instant::now();
         let mut pause = PAUSES[0];
-        let Request { tenant_id, key, digest, keep_for, .. } = self.request;
+        let Request { tenant_id, key, digest, keep_for, names, .. } = self.request;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -111,12 +117,24 @@ impl Once<'_> {
                 ))
                 .hint("nothing was run: run it again"));
             }
-            let found = self.store.key(tenant_id, key).await?;
-            let (record, now) = found.unzip();
-            match decide(record.as_ref(), digest, now.unwrap_or_else(self.holder.clock)) {
+            let (known, now) = self.store.known_key(tenant_id, key).await?.unzip();
+            let (record, archived) = match known {
+                Some(Known::Record(record)) => (Some(record), None),
+                Some(Known::Archived(archived)) => (None, Some(archived)),
+                None => (None, None),
+            };
+            let decision = match &archived {
+                Some(archived) => decide_archived(archived, digest),
+                None => decide(record.as_ref(), digest, now.unwrap_or_else(self.holder.clock)),
+            };
+            if now.is_some() && !matches!(decision, Decision::Refuse { .. }) {
+                self.store.name_key((tenant_id, key), names).await?;
+            }
+            match decision {
                 Decision::Take => {
                     self.must_be_runnable()?;
-                    let taken = self.store.take_key(self.holder, (tenant_id, key), digest, *keep_for).await?;
+                    let taken =
+                        self.store.take_key(self.holder, (tenant_id, key), digest, *keep_for, names).await?;
                     if let Some(hold) = taken {
                         return self.carry_out(hold, &mut signals).await;
                     }
@@ -156,6 +174,11 @@ impl Once<'_> {
                     let Some(record) = record else { continue };
                     self.store.key_was_seen(tenant_id, key).await?;
                     return Ok(Answer::Replayed(record));
+                }
+                Decision::ReturnCode => {
+                    let Some(archived) = archived else { continue };
+                    self.store.archived_key_was_seen(tenant_id, key).await?;
+                    return Ok(Answer::Archived(archived));
                 }
                 Decision::SettleFirst => {
                     let Some(record) = record else { continue };

@@ -33,8 +33,10 @@ pub(super) const fn lease_until(dialect: Dialect) -> &'static str {
 }
 
 /// The pieces of SQL that files about copies and idempotency keys may name.
-pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 1] {
-    [("now_us", now_us(dialect))]
+pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 2] {
+    // What a sum is cast to, which two of three databases make a decimal.
+    let integer = if matches!(dialect, Dialect::Mysql) { "SIGNED" } else { "BIGINT" };
+    [("now_us", now_us(dialect)), ("integer", integer)]
 }
 
 /// The triggers of one database and what they need, statement by statement.

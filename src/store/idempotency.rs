@@ -7,8 +7,9 @@ use super::enforce::pieces;
 use super::rows::Reader;
 use super::sql::{Statement, Values};
 use super::{Connection, Store};
-use crate::core::idempotency::{KeyRecord, KeyState, RequestDigest};
+use crate::core::idempotency::{Archived, KeyRecord, KeyState, Known, Named, RequestDigest};
 use crate::core::ids::{IdempotencyKey, TenantId};
+use crate::core::retention::key_sha256;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::store::journal::{Entry, Event};
@@ -63,14 +64,33 @@ pub enum Finished {
 }
 
 impl Store {
-    /// Fails with what to type where the table of keys is not there, as in a journal made before it was known.
+    /// Fails with what to type where the tables of keys are not there, as in a journal made before they were known.
     pub async fn must_keep_keys(&self) -> Result<()> {
         let (tenant_id, key) = (TenantId::from(""), IdempotencyKey::from(""));
-        self.key(&tenant_id, &key).await.map(|_| ()).map_err(|e| {
+        let known = async {
+            self.known_key(&tenant_id, &key).await?;
+            self.names(&tenant_id, &[&key]).await
+        };
+        known.await.map(|_| ()).map_err(|e| {
             e.context("the idempotency keys cannot be read").hint(
-                "`onefold init` adds the table onefold_idempotency where it is missing, and changes nothing else",
+                "`onefold init` adds the tables onefold_idempotency… where they are missing, and changes nothing else",
             )
         })
+    }
+
+    /// What is known of a key, in its record or in the archive, and what time it is by the database's clock.
+    pub async fn known_key(
+        &self,
+        tenant_id: &TenantId,
+        key: &IdempotencyKey,
+    ) -> Result<Option<(Known, Timestamp)>> {
+        let mut connection = self.journal().connection().await?;
+        // In this order: a record moves into the archive, and never back.
+        if let Some((record, now)) = self.key_on(&mut connection, tenant_id, key).await? {
+            return Ok(Some((Known::Record(record), now)));
+        }
+        let archived = self.archived_on(&mut connection, tenant_id, key).await?;
+        Ok(archived.map(|(archived, now)| (Known::Archived(archived), now)))
     }
 
     /// The record of a key, and what time it is by the database's clock.
@@ -98,14 +118,15 @@ impl Store {
         rows.iter().map(|row| decode(row, false)).collect()
     }
 
-    /// Takes a key that has no record, by an insert that stands first in its transaction; `None` where
-    /// another was faster.
+    /// Takes a key that has no record, by an insert that stands first in its transaction, and says what it is
+    /// about; `None` where another was faster, or the key is archived.
     pub async fn take_key(
         &self,
         holder: &Holder,
         (tenant_id, key): (&TenantId, &IdempotencyKey),
         digest: &RequestDigest,
         keep_for: Span,
+        names: &[Named],
     ) -> Result<Option<Hold>> {
         let parts = super::freezes::json(digest)?;
         let values = named(tenant_id, key)
@@ -123,7 +144,7 @@ impl Store {
             version: 1,
         };
         let entry = self.key_entry(holder, Event::KeyTaken, tenant_id, key).note("token 1");
-        match self.insert_key(&statement, &entry).await {
+        match self.insert_key((tenant_id, key), &statement, &entry, names).await {
             Ok(true) => Ok(Some(hold)),
             Ok(false) => Ok(None),
             // Somebody is at it in this very moment: the caller reads what came of that.
@@ -132,7 +153,13 @@ impl Store {
         }
     }
 
-    async fn insert_key(&self, statement: &Statement, entry: &Entry) -> Result<bool> {
+    async fn insert_key(
+        &self,
+        (tenant_id, key): (&TenantId, &IdempotencyKey),
+        statement: &Statement,
+        entry: &Entry,
+        names: &[Named],
+    ) -> Result<bool> {
         let journal = self.journal();
         let mut tx = journal.begin().await?;
         if !journal.insert(&mut tx, statement).await? {
@@ -140,9 +167,101 @@ impl Store {
             tx.rollback().await.map_err(|e| journal.failed(&e))?;
             return Ok(false);
         }
+        // Looked for after the insert, which waits for whoever moves a record of this key into the archive.
+        if self.archived_on(&mut tx, tenant_id, key).await?.is_some() {
+            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+            return Ok(false);
+        }
+        self.name_on(&mut tx, (tenant_id, key), names).await?;
         self.append_on(&mut tx, entry).await?;
         journal.commit(tx).await?;
         Ok(true)
+    }
+
+    /// Says which orders and payments a key is about, beside those that it is said of already.
+    pub async fn name_key(
+        &self,
+        (tenant_id, key): (&TenantId, &IdempotencyKey),
+        names: &[Named],
+    ) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.journal().transaction(async |tx| self.name_on(tx, (tenant_id, key), names).await).await
+    }
+
+    async fn name_on(
+        &self,
+        on: &mut Connection,
+        (tenant_id, key): (&TenantId, &IdempotencyKey),
+        names: &[Named],
+    ) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let there = self.names_on(on, tenant_id, &[key]).await?;
+        let mut new: Vec<_> = names.iter().filter(|name| !there.iter().any(|(_, said)| said == *name)).collect();
+        new.sort_unstable();
+        new.dedup();
+        for name in new {
+            let values = named(tenant_id, key)
+                .bind("ledger", name.ledger.as_str())
+                .bind("row_id", name.row_id.as_str());
+            let statement = self.key_statement("idempotency/name", &values)?;
+            if !self.journal().insert(on, &statement).await? {
+                return Err(Error::clash(format!("another says in this very moment what {key} is about")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What keys of a tenant are about, each with its key.
+    pub async fn names(
+        &self,
+        tenant_id: &TenantId,
+        keys: &[&IdempotencyKey],
+    ) -> Result<Vec<(IdempotencyKey, Named)>> {
+        let mut connection = self.journal().connection().await?;
+        self.names_on(&mut connection, tenant_id, keys).await
+    }
+
+    pub(super) async fn names_on(
+        &self,
+        on: &mut Connection,
+        tenant_id: &TenantId,
+        keys: &[&IdempotencyKey],
+    ) -> Result<Vec<(IdempotencyKey, Named)>> {
+        let keys: Vec<_> = keys.iter().map(|key| key.as_str().to_owned()).collect();
+        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("keys", keys);
+        let statement = self.key_statement("retention/names_of", &values)?;
+        let rows = self.journal().fetch(on, &statement).await?;
+        rows.iter()
+            .map(|row| {
+                let r = Reader::new(row, "onefold_idempotency_names");
+                Ok((r.id("idempotency_key")?, Named { ledger: r.parsed("ledger")?, row_id: r.id("row_id")? }))
+            })
+            .collect()
+    }
+
+    /// The keys that are about an order or a payment, archived or not.
+    pub async fn keys_of(
+        &self,
+        tenant_id: Option<&TenantId>,
+        name: &Named,
+    ) -> Result<Vec<(TenantId, IdempotencyKey)>> {
+        let values = Values::new()
+            .bind("ledger", name.ledger.as_str())
+            .bind("row_id", name.row_id.as_str())
+            .bind_when("tenant_id", tenant_id.map(TenantId::as_str));
+        let statement = self.key_statement("retention/keys_of", &values)?;
+        let mut connection = self.journal().connection().await?;
+        let rows = self.journal().fetch(&mut connection, &statement).await?;
+        rows.iter()
+            .map(|row| {
+                let r = Reader::new(row, "onefold_idempotency_names");
+                Ok((r.id("tenant_id")?, r.id("idempotency_key")?))
+            })
+            .collect()
     }
 
     /// Takes a key that is as it was seen, under the next fencing token: as PROCESSING to run, or as UNKNOWN
@@ -237,6 +356,14 @@ impl Store {
         self.change_key(&statement, &entry).await
     }
 
+    /// Notes that an archived key was asked for again.
+    pub async fn archived_key_was_seen(&self, tenant_id: &TenantId, key: &IdempotencyKey) -> Result<()> {
+        let values = Values::new().bind("key_sha256", key_sha256(tenant_id, key));
+        let statement = self.key_statement("idempotency/archived_seen", &values)?;
+        let journal = self.journal();
+        journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await
+    }
+
     /// Notes that a key was asked for again.
     pub async fn key_was_seen(&self, tenant_id: &TenantId, key: &IdempotencyKey) -> Result<()> {
         let statement = self.key_statement("idempotency/seen", &named(tenant_id, key))?;
@@ -245,7 +372,7 @@ impl Store {
     }
 
     /// Changes one record and writes its entry beside it, or neither.
-    async fn change_key(&self, statement: &Statement, entry: &Entry) -> Result<bool> {
+    pub(super) async fn change_key(&self, statement: &Statement, entry: &Entry) -> Result<bool> {
         let journal = self.journal();
         journal
             .transaction(async |tx| {
@@ -258,7 +385,7 @@ impl Store {
             .await
     }
 
-    async fn key_on(
+    pub(super) async fn key_on(
         &self,
         on: &mut Connection,
         tenant_id: &TenantId,
@@ -269,7 +396,19 @@ impl Store {
         rows.first().map(|row| decode(row, true)).transpose()
     }
 
-    fn key_statement(&self, file: &str, values: &Values) -> Result<Statement> {
+    pub(super) async fn archived_on(
+        &self,
+        on: &mut Connection,
+        tenant_id: &TenantId,
+        key: &IdempotencyKey,
+    ) -> Result<Option<(Archived, Timestamp)>> {
+        let values = Values::new().bind("key_sha256", key_sha256(tenant_id, key));
+        let statement = self.key_statement("idempotency/archived", &values)?;
+        let rows = self.journal().fetch(on, &statement).await?;
+        rows.first().map(decode_archived).transpose()
+    }
+
+    pub(super) fn key_statement(&self, file: &str, values: &Values) -> Result<Statement> {
         let dialect = self.journal().dialect;
         Statement::new(self.queries.get(file)?, &pieces(dialect), values, dialect)
             .map_err(|e| e.context(format!("{file}.sql")))
@@ -288,7 +427,7 @@ fn must_be_legal(from: KeyState, to: KeyState) -> Result<()> {
         .hint("see it with `onefold once show KEY`"))
 }
 
-fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
+pub(super) fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
     Values::new().bind("tenant_id", tenant_id.as_str()).bind("idempotency_key", key.as_str())
 }
 
@@ -308,13 +447,37 @@ fn with_outcome(values: Values, outcome: &Outcome) -> Values {
         .bind("note", outcome.note.as_deref())
 }
 
-fn decode(row: &AnyRow, with_result: bool) -> Result<(KeyRecord, Timestamp)> {
-    let r = Reader::new(row, "onefold_idempotency");
+fn decode_archived(row: &AnyRow) -> Result<(Archived, Timestamp)> {
+    let r = Reader::new(row, "onefold_idempotency_archive");
+    let archived = Archived {
+        digest: r.needed("digest")?,
+        state: r.parsed("state")?,
+        exit_code: exit_code(&r)?,
+        result_ref: r.text("result_ref")?,
+        first_seen: r.time("first_seen_us")?,
+        last_seen: r.time("last_seen_us")?,
+        archived_at: r.time("archived_at_us")?,
+    };
+    Ok((archived, r.time("now_us")?))
+}
+
+pub(super) fn exit_code(r: &Reader<'_>) -> Result<Option<u8>> {
+    r.int_or_null("exit_code")?.map(u8::try_from).transpose().map_err(|e| r.bad("exit_code", e))
+}
+
+/// The parts of a request where they are kept, else its whole digest.
+fn digest(r: &Reader<'_>) -> Result<RequestDigest> {
     let parts = r.needed("digest_parts")?;
+    let digest: RequestDigest = serde_json::from_str(&parts).map_err(|e| r.bad("digest_parts", e))?;
+    if digest.names().next().is_some() { Ok(digest) } else { r.needed("digest").map(RequestDigest::folded) }
+}
+
+pub(super) fn decode(row: &AnyRow, with_result: bool) -> Result<(KeyRecord, Timestamp)> {
+    let r = Reader::new(row, "onefold_idempotency");
     let record = KeyRecord {
         tenant_id: r.id("tenant_id")?,
         key: r.id("idempotency_key")?,
-        digest: serde_json::from_str(&parts).map_err(|e| r.bad("digest_parts", e))?,
+        digest: digest(&r)?,
         state: r.parsed("state")?,
         owner: r.needed("owner")?,
         lease_until: r.time("lease_until_us")?,
@@ -322,11 +485,7 @@ fn decode(row: &AnyRow, with_result: bool) -> Result<(KeyRecord, Timestamp)> {
         version: r.int("version")?,
         may_have_run: r.int("may_have_run")? != 0,
         result_ref: r.text("result_ref")?,
-        exit_code: r
-            .int_or_null("exit_code")?
-            .map(u8::try_from)
-            .transpose()
-            .map_err(|e| r.bad("exit_code", e))?,
+        exit_code: exit_code(&r)?,
         result: if with_result { r.text("result")? } else { None },
         note: r.text("note")?,
         attempts: r.int("attempts")?,

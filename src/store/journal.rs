@@ -54,6 +54,10 @@ status_type!(Event {
     KeyFinished = "key-finished",
     /// A query or a person said what came of a key.
     KeySettled = "key-settled",
+    /// For how long what is kept of idempotency keys was said.
+    RetentionSet = "retention-set",
+    /// Records of idempotency keys moved down the tiers.
+    KeysMoved = "keys-moved",
     Imported = "imported",
 });
 

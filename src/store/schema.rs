@@ -78,6 +78,7 @@ impl Store {
                 ("schema/marks", holds_ledger && !holds_journal),
                 ("schema/outbox", lives_here(Ledger::Payments)),
                 ("schema/onefold", holds_journal),
+                ("schema/retention", holds_journal),
                 ("schema/sandbox", holds_journal),
             ];
             for (file, _) in files.into_iter().filter(|(_, wanted)| *wanted) {

@@ -3,16 +3,24 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{as_json, open, standing, tenant};
+use super::{archived_as_json, as_json, names, open, standing, tenant};
 use crate::commands::flags::one_of;
 use crate::config::Config;
-use crate::core::idempotency::KeyState;
+use crate::core::idempotency::{KeyRecord, KeyState, Known};
+use crate::core::ids::{IdempotencyKey, TenantId};
+use crate::core::time::Timestamp;
 use crate::error::Result;
 use crate::report::{Column, Report, Table};
+use crate::store::Store;
 
 /// List the keys and where they stand, the one seen last first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  onefold once list\n  onefold once list --state UNKNOWN --json")]
+#[command(after_help = "Examples:
+  onefold once list
+  onefold once list --state UNKNOWN --json
+  onefold once list --order O-502
+
+Of an order or a payment, archived keys are listed, too.")]
 pub struct ListArgs {
     /// Keys in this state alone
     #[arg(long, value_name = "STATE", value_parser = one_of::<KeyState>(KeyState::NAMES))]
@@ -20,13 +28,36 @@ pub struct ListArgs {
     /// Keys of this tenant alone
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
+    /// Keys that are about this order; may be repeated
+    #[arg(long = "order", value_name = "ORDER")]
+    orders: Vec<String>,
+    /// Keys that are about this payment; may be repeated
+    #[arg(long = "payment", value_name = "PAYMENT")]
+    payments: Vec<String>,
 }
+
+/// A key with what is known of it, and the database's time.
+type Listed = (TenantId, IdempotencyKey, Known, Timestamp);
 
 pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
     let store = open(config).await?;
     let tenant_id = args.tenant.as_deref().map(tenant).transpose()?;
-    let keys = store.keys(tenant_id.as_ref(), args.state).await?;
-    let json: Vec<_> = keys.iter().map(|(record, _)| as_json(record, None)).collect();
+    let keys = if args.orders.is_empty() && args.payments.is_empty() {
+        let records = store.keys(tenant_id.as_ref(), args.state).await?;
+        let listed = |(record, now): (KeyRecord, Timestamp)| {
+            (record.tenant_id.clone(), record.key.clone(), Known::Record(record), now)
+        };
+        records.into_iter().map(listed).collect()
+    } else {
+        about(&store, tenant_id.as_ref(), &args).await?
+    };
+    let json: Vec<_> = keys
+        .iter()
+        .map(|(tenant_id, key, known, _)| match known {
+            Known::Record(record) => as_json(record, None),
+            Known::Archived(archived) => archived_as_json(tenant_id, key, archived, None),
+        })
+        .collect();
     let report = Report::new(json!({ "keys": json }));
     if keys.is_empty() {
         return Ok(report.line("There is no such key."));
@@ -39,19 +70,53 @@ pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
         Column::exact("LAST SEEN"),
         Column::prose("NOTE"),
     ]);
-    for (record, now) in &keys {
-        let key = match record.tenant_id.as_str() {
-            "default" => record.key.to_string(),
-            tenant => format!("{} (tenant {tenant})", record.key),
+    for (tenant_id, key, known, now) in &keys {
+        let key = match tenant_id.as_str() {
+            "default" => key.to_string(),
+            tenant => format!("{key} (tenant {tenant})"),
         };
-        table.row([
-            key,
-            standing(record, *now),
-            record.exit_code.map(|code| code.to_string()).unwrap_or_default(),
-            record.attempts.to_string(),
-            record.last_seen.to_string(),
-            record.note.clone().unwrap_or_default(),
-        ]);
+        let code = |code: Option<u8>| code.map(|code| code.to_string()).unwrap_or_default();
+        table.row(match known {
+            Known::Record(record) => [
+                key,
+                standing(record, *now),
+                code(record.exit_code),
+                record.attempts.to_string(),
+                record.last_seen.to_string(),
+                record.note.clone().unwrap_or_default(),
+            ],
+            Known::Archived(archived) => [
+                key,
+                format!("{}, archived", archived.state),
+                code(archived.exit_code),
+                String::new(),
+                archived.last_seen.to_string(),
+                String::new(),
+            ],
+        });
     }
     Ok(report.table(table))
+}
+
+/// The keys that are about one of these orders or payments, by tenant and key.
+async fn about(store: &Store, tenant_id: Option<&TenantId>, args: &ListArgs) -> Result<Vec<Listed>> {
+    let mut keys = Vec::new();
+    for name in names(&args.orders, &args.payments)? {
+        keys.extend(store.keys_of(tenant_id, &name).await?);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let mut listed = Vec::with_capacity(keys.len());
+    for (tenant_id, key) in keys {
+        // What was named and never taken is no key.
+        let Some((known, now)) = store.known_key(&tenant_id, &key).await? else { continue };
+        let state = match &known {
+            Known::Record(record) => record.state,
+            Known::Archived(archived) => archived.state,
+        };
+        if args.state.is_none_or(|wanted| wanted == state) {
+            listed.push((tenant_id, key, known, now));
+        }
+    }
+    Ok(listed)
 }

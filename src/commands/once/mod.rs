@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{now, worker};
 use crate::config::Config;
-use crate::core::idempotency::{KeyRecord, RequestDigest};
+use crate::core::idempotency::{Archived, KeyRecord, Named, RequestDigest, Retention};
 use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::output::{KEPT_TAIL, Output, Part};
 use crate::core::time::{Span, Timestamp};
@@ -46,6 +46,7 @@ What a request does, by the state of its key:
   SUCCEEDED, FAILED            prints the first output again, and ends with the first code
   FAILED_RETRYABLE             runs the command again under the next fencing token
   UNKNOWN                      asks --query: 0 it happened, 1 it did not and is run; else 6
+  done long ago, and archived  ends with the first code; the output is no longer kept
   any, for another request     refused, and the differing parts are named
 
 The command gets ONEFOLD_KEY and ONEFOLD_FENCING_TOKEN, a process group of its own, and no stdin
@@ -78,9 +79,15 @@ pub struct OnceArgs {
     /// A shell command that says whether it happened: ends with 0 for yes, and its output is the result; 1 for no
     #[arg(long, value_name = "CMD")]
     query: Option<String>,
-    /// How long the result is kept at least
+    /// How long the result is kept at least, whatever `guard retention` says
     #[arg(long, value_name = "SPAN", default_value = "7d")]
     keep_for: Span,
+    /// An order that it is about, for `once list --order`; may be repeated
+    #[arg(long = "order", value_name = "ORDER")]
+    orders: Vec<String>,
+    /// A payment that it is about; may be repeated
+    #[arg(long = "payment", value_name = "PAYMENT")]
+    payments: Vec<String>,
     /// A variable of the environment that belongs to the request; may be repeated
     #[arg(long = "env", value_name = "NAME")]
     env: Vec<String>,
@@ -131,6 +138,20 @@ fn tenant(text: &str) -> Result<TenantId> {
     Ok(TenantId::from(text))
 }
 
+/// Orders and payments as they may be kept.
+fn names(orders: &[String], payments: &[String]) -> Result<Vec<Named>> {
+    let mut names = Vec::with_capacity(orders.len() + payments.len());
+    for id in orders {
+        must_be_kept("order", id)?;
+        names.push(Named::order(id));
+    }
+    for id in payments {
+        must_be_kept("payment", id)?;
+        names.push(Named::payment(id));
+    }
+    Ok(names)
+}
+
 fn must_be_kept(what: &str, text: &str) -> Result<()> {
     if text.trim().is_empty() || text.chars().count() > LONGEST || text.contains(char::is_control) {
         return Err(Error::usage(format!("{text:?} is no {what}")).hint(format!(
@@ -158,6 +179,7 @@ async fn run_once(config: &Config, args: OnceArgs) -> Result<Report> {
             .hint("--lease 60s"));
     }
     let (tenant_id, key) = (tenant(&args.tenant)?, key(&args.key.unwrap_or_default())?);
+    let names = names(&args.orders, &args.payments)?;
     let stdin = if args.stdin { Some(all_of_stdin()?) } else { None };
     let request = Request {
         digest: digest(&key, &args.command, &args.env, stdin.as_deref()),
@@ -166,6 +188,7 @@ async fn run_once(config: &Config, args: OnceArgs) -> Result<Report> {
         command: args.command,
         stdin,
         keep_for: args.keep_for,
+        names,
     };
     let store = open(config).await?;
     let holder = holder(config, args.lease);
@@ -217,6 +240,17 @@ fn told(config: &Config, request: &Request, answer: Answer) -> Result<Report> {
         Answer::Ran(record) => result(config, "ran", &record),
         Answer::Replayed(record) => result(config, "replayed", &record),
         Answer::Settled(record) => result(config, "settled", &record),
+        Answer::Archived(archived) => {
+            if !config.quiet && !config.json {
+                print_note(&format!(
+                    "note: {key} is done, archived: {}, last seen {}; its output is no longer kept",
+                    archived.state, archived.last_seen
+                ));
+            }
+            let mut report = Report::new(archived_as_json(&request.tenant_id, key, &archived, Some("archived")));
+            report.code = Some(archived.exit_code.unwrap_or(Exit::Failure.code()));
+            Ok(report)
+        }
         Answer::DidNotHappen(record) => Err(Error::new(
             Exit::TryAgain,
             format!("the command was ended midway, and the query says that {key} did not happen"),
@@ -237,10 +271,10 @@ fn told(config: &Config, request: &Request, answer: Answer) -> Result<Report> {
                 ))
                 .details(&as_json(&record, None)))
         }
-        Answer::Differs(differing) => Err(Error::refused(format!(
-            "{key} is the key of another request, which differs in {}",
-            differing.join(", ")
-        ))
+        Answer::Differs(differing) => Err(Error::refused(match &differing[..] {
+            [] => format!("{key} is the key of another request, of which the whole digest alone is kept"),
+            parts => format!("{key} is the key of another request, which differs in {}", parts.join(", ")),
+        })
         .hint(format!("another effect needs another key; `onefold once show {key}` tells of this one"))
         .details(&json!({ "key": key, "differing": differing }))),
     }
@@ -251,10 +285,20 @@ fn result(config: &Config, how: &str, record: &KeyRecord) -> Result<Report> {
     let output = output(record)?;
     let mut report = Report::new(as_json(record, Some(how)));
     report.code = Some(record.exit_code.unwrap_or(Exit::Failure.code()));
-    let Some(output) = output else { return Ok(report) };
     if config.json {
         return Ok(report);
     }
+    let Some(output) = output else {
+        if !config.quiet && record.retention != Retention::Hot {
+            let known_by = record.result_ref.as_ref().map(|known| format!(", which was {known}"));
+            print_note(&format!(
+                "note: {} is done; its output{} is no longer kept",
+                record.key,
+                known_by.unwrap_or_default()
+            ));
+        }
+        return Ok(report);
+    };
     let is_new = how == "ran";
     for (name, stream) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let note = match stream.kept {
@@ -311,6 +355,32 @@ fn as_json(record: &KeyRecord, how: Option<&str>) -> Value {
         "last_seen": record.last_seen,
         "keep_for_us": record.keep_for,
         "retention": record.retention,
+    });
+    if let Some(how) = how {
+        value["how"] = Value::from(how);
+    }
+    value
+}
+
+/// What is left of an archived key as programs get it.
+fn archived_as_json(
+    tenant_id: &TenantId,
+    key: &IdempotencyKey,
+    archived: &Archived,
+    how: Option<&str>,
+) -> Value {
+    let mut value = json!({
+        "tenant_id": tenant_id,
+        "key": key,
+        "state": archived.state,
+        "exit_code": archived.exit_code,
+        "request": { "digest": archived.digest },
+        "result_ref": archived.result_ref,
+        "output": null,
+        "first_seen": archived.first_seen,
+        "last_seen": archived.last_seen,
+        "archived_at": archived.archived_at,
+        "retention": Retention::Archive,
     });
     if let Some(how) = how {
         value["how"] = Value::from(how);

@@ -1,10 +1,11 @@
 //! `onefold once show`: all that is kept of one key.
 
 use clap::Args;
+use serde_json::json;
 
-use super::{as_json, key, open, output, standing, tenant};
+use super::{archived_as_json, as_json, key, open, output, standing, tenant};
 use crate::config::Config;
-use crate::core::idempotency::KeyRecord;
+use crate::core::idempotency::{Archived, KeyRecord, Known, Named, Retention};
 use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::output::{Kept, Part};
 use crate::core::time::Timestamp;
@@ -26,10 +27,46 @@ pub struct ShowArgs {
 
 pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
     let store = open(config).await?;
-    let (record, now) = found(&store, &tenant(&args.tenant)?, &key(&args.key)?).await?;
-    let output = output(&record)?;
-    let mut report = Report::new(as_json(&record, None))
-        .title(format!("{}: {}", record.key, standing(&record, now)))
+    let (tenant_id, key) = (tenant(&args.tenant)?, key(&args.key)?);
+    let names: Vec<_> = store.names(&tenant_id, &[&key]).await?.into_iter().map(|(_, name)| name).collect();
+    let mut report = match store.known_key(&tenant_id, &key).await? {
+        Some((Known::Record(record), now)) => of_record(&record, now)?,
+        Some((Known::Archived(archived), _)) => of_archived(&tenant_id, &key, &archived),
+        None => return Err(nothing(&tenant_id, &key)),
+    };
+    report.json["names"] = json!(names);
+    Ok(if names.is_empty() { report } else { report.line(about(&names)) })
+}
+
+/// `about order O-502, payment P-9`
+fn about(names: &[Named]) -> String {
+    let names: Vec<_> =
+        names.iter().map(|name| format!("{} {}", name.ledger.row_name(), name.row_id)).collect();
+    format!("about {}", names.join(", "))
+}
+
+fn of_archived(tenant_id: &TenantId, key: &IdempotencyKey, archived: &Archived) -> Report {
+    let report = Report::new(archived_as_json(tenant_id, key, archived, None))
+        .title(format!("{key}: {}, archived", archived.state))
+        .line(format!(
+            "tenant {tenant_id}, first seen {}, last seen {}, archived {}",
+            archived.first_seen, archived.last_seen, archived.archived_at
+        ))
+        .line(format!("request {}; its result is known by {}", archived.digest, known_by(archived.result_ref.as_deref())));
+    match archived.exit_code {
+        Some(code) => report.line(format!("exit code {code}")),
+        None => report,
+    }
+}
+
+fn known_by(result_ref: Option<&str>) -> &str {
+    result_ref.unwrap_or("nothing")
+}
+
+fn of_record(record: &KeyRecord, now: Timestamp) -> Result<Report> {
+    let output = output(record)?;
+    let mut report = Report::new(as_json(record, None))
+        .title(format!("{}: {}", record.key, standing(record, now)))
         .line(format!(
             "tenant {}, first seen {}, last seen {}, kept for {}",
             record.tenant_id, record.first_seen, record.last_seen, record.keep_for
@@ -40,7 +77,17 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
             record.owner,
             record.token
         ))
-        .line(format!("request {}", record.digest.names().collect::<Vec<_>>().join(", ")));
+        .line(match record.digest.names().collect::<Vec<_>>() {
+            parts if parts.is_empty() => format!("request {}, of which no parts are kept", record.digest.whole()),
+            parts => format!("request {}", parts.join(", ")),
+        });
+    if record.retention != Retention::Hot {
+        report = report.line(format!(
+            "in tier {}: its output is no longer kept; it is known by {}",
+            record.retention,
+            known_by(record.result_ref.as_deref())
+        ));
+    }
     if let Some(code) = record.exit_code {
         report = report.line(format!("exit code {code}"));
     }
@@ -81,8 +128,17 @@ pub(super) async fn found(
     tenant_id: &TenantId,
     key: &IdempotencyKey,
 ) -> Result<(KeyRecord, Timestamp)> {
-    store.key(tenant_id, key).await?.ok_or_else(|| {
-        Error::usage(format!("there is no key {key} of tenant {tenant_id}"))
-            .hint("`onefold once list` lists the keys; name another tenant with --tenant")
-    })
+    match store.known_key(tenant_id, key).await? {
+        Some((Known::Record(record), now)) => Ok((record, now)),
+        Some((Known::Archived(archived), _)) => {
+            Err(Error::usage(format!("{key} is {} already, and archived", archived.state))
+                .hint(format!("only what is UNKNOWN is settled; see it with `onefold once show {key}`")))
+        }
+        None => Err(nothing(tenant_id, key)),
+    }
+}
+
+fn nothing(tenant_id: &TenantId, key: &IdempotencyKey) -> Error {
+    Error::usage(format!("there is no key {key} of tenant {tenant_id}"))
+        .hint("`onefold once list` lists the keys; name another tenant with --tenant")
 }

@@ -1,5 +1,9 @@
 //! `onefold guard`: keep a second row from being written at all.
 
+mod gc;
+mod keys;
+mod retention;
+
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -11,13 +15,15 @@ use crate::report::{Column, Report, Table};
 use crate::store::Store;
 use crate::store::unique::{Standing, Unique};
 
-/// Unique indexes on the ledgers, so that what was unwound does not come back
+/// Unique indexes on the ledgers, so that what was unwound does not come back; and how long keys are kept
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   onefold guard status
   onefold guard install
   onefold guard install --ledger payments --print
-  onefold guard remove --ledger payments")]
+  onefold guard remove --ledger payments
+  onefold guard retention
+  onefold guard gc --dry-run")]
 pub struct GuardArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -28,6 +34,8 @@ enum Verb {
     Install(InstallArgs),
     Status(StatusArgs),
     Remove(RemoveArgs),
+    Retention(retention::RetentionArgs),
+    Gc(gc::GcArgs),
 }
 
 /// Install an index, online where the database can; refused while rows would violate it
@@ -96,21 +104,24 @@ impl Which {
 const LISTED: usize = 40;
 
 pub async fn run(config: &Config, args: GuardArgs) -> Result<Report> {
-    let store = config.open(false).await?;
     match args.verb {
-        Verb::Install(args) => install(config, &store, args).await,
-        Verb::Status(_) => status(config, &store).await,
-        Verb::Remove(args) => {
-            let unique = args.which.unique()?;
-            let removed = store.remove_unique(unique).await?;
-            let report = Report::new(json!({ "unique": unique, "removed": removed }));
-            Ok(report.line(match (removed, unique) {
-                (_, Unique::Inbox) => "onefold_inbox stays: its rows are evidence.".to_owned(),
-                (0, _) => format!("{} is not installed.", unique.name()),
-                _ => format!("{} is removed.", unique.name()),
-            }))
-        }
+        Verb::Install(args) => install(config, &config.open(false).await?, args).await,
+        Verb::Status(_) => status(config, &config.open(false).await?).await,
+        Verb::Remove(args) => remove(&config.open(false).await?, args).await,
+        Verb::Retention(args) => retention::run(config, args).await,
+        Verb::Gc(args) => gc::run(config, args).await,
     }
+}
+
+async fn remove(store: &Store, args: RemoveArgs) -> Result<Report> {
+    let unique = args.which.unique()?;
+    let removed = store.remove_unique(unique).await?;
+    let report = Report::new(json!({ "unique": unique, "removed": removed }));
+    Ok(report.line(match (removed, unique) {
+        (_, Unique::Inbox) => "onefold_inbox stays: its rows are evidence.".to_owned(),
+        (0, _) => format!("{} is not installed.", unique.name()),
+        _ => format!("{} is removed.", unique.name()),
+    }))
 }
 
 async fn install(config: &Config, store: &Store, args: InstallArgs) -> Result<Report> {
