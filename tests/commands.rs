@@ -33,6 +33,8 @@ mod plan;
 mod reconcile;
 #[path = "commands/requeue.rs"]
 mod requeue;
+#[path = "commands/retention.rs"]
+mod retention;
 #[path = "commands/settle.rs"]
 mod settle;
 #[path = "commands/show.rs"]

@@ -7,6 +7,8 @@ mod common;
 mod crowd;
 #[path = "once/digests.rs"]
 mod digests;
+#[path = "once/gc.rs"]
+mod gc;
 #[path = "once/kills.rs"]
 mod kills;
 #[path = "once/leases.rs"]
@@ -23,5 +25,7 @@ mod replay;
 mod scene;
 #[path = "once/settling.rs"]
 mod settling;
+#[path = "once/tiers.rs"]
+mod tiers;
 #[path = "once/told.rs"]
 mod told;

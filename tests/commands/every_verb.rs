@@ -78,6 +78,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["verify", "PL-none"]),
         (2, &["requeue", "M-none", "--because", "x"]),
         (2, &["thaw", "F-none"]),
+        (2, &["guard", "gc"]),
+        (7, &["guard", "retention", "--client-retry", "2m", "--queue", "24h", "--replay", "1h", "--dispute", "1d", "--archive", "1d"]),
         (2, &["once", "--key", "k"]),
         (7, &["once", "--key", "k", "--", "true"]),
         (2, &["once", "show", "none"]),
@@ -164,12 +166,14 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
-    let below: [&[&str]; 5] = [
+    let below: [&[&str]; 7] = [
         &["queries", "export"],
         &["provider", "test"],
         &["guard", "install"],
         &["guard", "status"],
         &["guard", "remove"],
+        &["guard", "retention"],
+        &["guard", "gc"],
     ];
     let verbs = VERBS.iter().map(std::slice::from_ref);
     for verb in verbs.chain(below).chain([&["check"][..]]) {

@@ -3,7 +3,7 @@
 use onefold::core::idempotency::Decision::*;
 use onefold::core::idempotency::KeyState::*;
 use onefold::core::idempotency::{
-    Ending, KEY_MOVES, KeyRecord, KeyState, RequestDigest, Retention, decide, ending,
+    Archived, Ending, KEY_MOVES, KeyRecord, KeyState, RequestDigest, Retention, decide, decide_archived, ending,
 };
 use onefold::core::ids::IdempotencyKey;
 use onefold::core::time::{Span, Timestamp};
@@ -80,6 +80,45 @@ fn another_request_is_refused_in_every_state_and_its_parts_are_named() {
                 "{state}"
             );
         }
+    }
+}
+
+/// What is left of a record.
+pub fn archived(record: &KeyRecord) -> Archived {
+    Archived {
+        digest: record.digest.whole(),
+        state: record.state,
+        exit_code: record.exit_code,
+        result_ref: record.result_ref.clone(),
+        first_seen: record.first_seen,
+        last_seen: record.last_seen,
+        archived_at: record.last_seen,
+    }
+}
+
+#[test]
+fn an_archived_key_is_done_for_its_own_request_and_refused_to_another() {
+    for state in [Succeeded, Failed] {
+        let record = record(state, true);
+        assert_eq!(decide_archived(&archived(&record), &record.digest), ReturnCode);
+        let other = digest(&[("argv[0]", "refund"), ("argv[1]", "O-503")]);
+        assert_eq!(decide_archived(&archived(&record), &other), Refuse { differing: vec![] });
+    }
+}
+
+#[test]
+fn a_lower_tier_decides_as_the_full_record_does_and_names_what_it_still_can() {
+    let same = record(Succeeded, true).digest;
+    let other = digest(&[("argv[0]", "refund"), ("argv[1]", "O-503")]);
+    for retention in [Retention::Replay, Retention::Dispute] {
+        let mut lower = KeyRecord { retention, result: None, ..record(Succeeded, true) };
+        let mut differing = vec!["argv[1]".to_owned()];
+        if retention == Retention::Dispute {
+            (lower.digest, differing) = (RequestDigest::folded(same.whole()), vec![]);
+            assert_eq!((lower.digest.whole(), lower.digest.names().count()), (same.whole(), 0));
+        }
+        assert_eq!(decide(Some(&lower), &same, at(0)), ReturnResult, "{retention}");
+        assert_eq!(decide(Some(&lower), &other, at(0)), Refuse { differing }, "{retention}");
     }
 }
 

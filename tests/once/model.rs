@@ -1,11 +1,14 @@
 //! The machine against a model: any number of owners act on one key in any order, are late, die and wake,
 //! and the effect still happens once.
 
-use onefold::core::idempotency::{Decision, KeyRecord, KeyState, decide};
+use onefold::core::idempotency::{
+    Archived, Decision, KeyRecord, KeyState, RequestDigest, Retention, decide, decide_archived,
+};
+use onefold::core::retention::{Aging, RetentionPolicy, Verdict};
 use onefold::core::time::Span;
 use proptest::prelude::*;
 
-use super::machine::{at, digest, record};
+use super::machine::{archived, at, digest, record};
 
 /// What may happen next.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,8 @@ enum Act {
     Finish(usize, KeyState),
     /// The truth is looked up, and settles what is UNKNOWN.
     Query,
+    /// Records go down the tiers, as they are due.
+    Sweep,
     Pass(i64),
 }
 
@@ -35,7 +40,9 @@ fn act() -> impl Strategy<Value = Act> {
         3 => (0..4_usize).prop_map(Act::Happen),
         3 => (0..4_usize, end).prop_map(|(owner, end)| Act::Finish(owner, end)),
         1 => Just(Act::Query),
+        2 => Just(Act::Sweep),
         2 => (1..90_i64).prop_map(Act::Pass),
+        1 => (90..400_i64).prop_map(Act::Pass),
     ]
 }
 
@@ -51,6 +58,7 @@ struct Owner {
 /// The database: what the query files do, in a few lines.
 struct World {
     there: Option<KeyRecord>,
+    archive: Option<Archived>,
     now: i64,
     owners: [Owner; 4],
     /// The largest token that the resource outside has seen; a smaller one is turned away.
@@ -65,8 +73,16 @@ impl World {
     fn take(&mut self, owner: usize, seen: Option<&KeyRecord>, to: KeyState) -> bool {
         let name = owner.to_string();
         let taken = match (&self.there, seen) {
-            (None, None) => {
-                KeyRecord { owner: name, lease_until: at(self.now + 60), attempts: 0, ..record(to, false) }
+            // The insert is undone where the archive knows the key.
+            (None, None) if self.archive.is_none() => {
+                KeyRecord {
+                    owner: name,
+                    lease_until: at(self.now + 60),
+                    last_seen: at(self.now),
+                    keep_for: Span::from_secs(90),
+                    attempts: 0,
+                    ..record(to, false)
+                }
             }
             (Some(there), Some(seen))
                 if there.version == seen.version
@@ -103,8 +119,11 @@ impl World {
         match act {
             Act::Pass(seconds) => self.now += seconds,
             Act::Ask(owner) => {
-                let decision =
-                    decide(self.there.as_ref(), &record(KeyState::Unknown, false).digest, at(self.now));
+                let request = record(KeyState::Unknown, false).digest;
+                let decision = match &self.archive {
+                    Some(archived) => decide_archived(archived, &request),
+                    None => decide(self.there.as_ref(), &request, at(self.now)),
+                };
                 self.owners[owner].seen = Some((self.there.clone(), decision));
                 self.follow(owner);
             }
@@ -124,13 +143,14 @@ impl World {
                 if token >= self.fence {
                     self.fence = token;
                     self.happened += 1;
-                    let there = self.there.as_ref().unwrap();
-                    assert!(!matches!(there.state, KeyState::FailedRetryable), "after it was said not to");
+                    let state = self.there.as_ref().map(|there| there.state);
+                    assert_ne!(state, Some(KeyState::FailedRetryable), "after it was said not to");
                 }
             }
             Act::Finish(owner, end) => {
                 // One whose effect has not happened yet cannot say that it has; one whose effect has can say
                 // nothing else, or nothing at all.
+                let now = at(self.now);
                 let is_running = self.owners[owner].running.is_some();
                 let happened = self.happened > 0;
                 let Some(held) = self.held(owner).filter(|r| r.may_have_run) else { return };
@@ -141,10 +161,26 @@ impl World {
                     }
                     end => end,
                 };
-                (held.state, held.version) = (end, held.version + 1);
+                (held.state, held.version, held.last_seen) = (end, held.version + 1, now);
                 self.retries += usize::from(end == KeyState::FailedRetryable);
                 if end != KeyState::Unknown {
                     self.owners[owner].running = None;
+                }
+            }
+            Act::Sweep => {
+                let now = at(self.now);
+                let Some(there) = self.there.as_mut() else { return };
+                let KeyRecord { state, retention, last_seen, keep_for, .. } = *there;
+                let verdict = policy().judge(&Aging { state, retention, last_seen, keep_for }, None, now);
+                match verdict {
+                    Verdict::Stays(_) => {}
+                    Verdict::Moves(Retention::Archive) => self.archive = self.there.take().map(|r| archived(&r)),
+                    Verdict::Moves(to) => {
+                        (there.retention, there.result) = (to, None);
+                        if to == Retention::Dispute {
+                            there.digest = RequestDigest::folded(there.digest.whole());
+                        }
+                    }
                 }
             }
             Act::Query => {
@@ -175,10 +211,17 @@ impl World {
             }
             Decision::StillProcessing { left, .. } => assert!(left > Span::from_micros(0)),
             Decision::ReturnResult => assert!(seen.unwrap().state.is_terminal()),
+            Decision::ReturnCode => assert!(self.archive.is_some() && self.there.is_none()),
             Decision::SettleFirst => assert_eq!(seen.unwrap().state, KeyState::Unknown),
             Decision::Refuse { .. } => panic!("the same request"),
         }
     }
+}
+
+/// Windows that acts and pauses of seconds get past.
+pub fn policy() -> RetentionPolicy {
+    let [hot, replay, dispute, archive] = [60, 120, 180, 3600].map(Span::from_secs);
+    RetentionPolicy { client_retry: hot, queue: hot, longest_replay: hot, replay, dispute, archive }
 }
 
 /// The table of the machine once more, as the issue has it, in another shape.
@@ -203,6 +246,7 @@ fn name(decision: &Decision) -> &'static str {
         Decision::TakeOver => "take over",
         Decision::FenceOff => "fence off",
         Decision::ReturnResult => "return",
+        Decision::ReturnCode => "return the code",
         Decision::Retry => "retry",
         Decision::SettleFirst => "settle",
         Decision::Refuse { .. } => "refuse",
@@ -215,15 +259,23 @@ proptest! {
     #[test]
     fn the_effect_happens_once_whatever_the_order(acts in prop::collection::vec(act(), 1..80)) {
         let mut world = World {
-            there: None, now: 0, owners: Default::default(), fence: 0, happened: 0, retries: 0,
+            there: None, archive: None, now: 0, owners: Default::default(), fence: 0, happened: 0, retries: 0,
         };
         for act in acts {
-            let before = world.there.clone();
+            let (before, was_archived) = (world.there.clone(), world.archive.clone());
             world.step(act);
+            if was_archived.is_some() {
+                prop_assert_eq!(&world.archive, &was_archived);
+                prop_assert_eq!(&world.there, &None, "an archived key was taken");
+            }
+            let state = world.archive.as_ref().map(|archived| archived.state);
+            prop_assert!(state.is_none_or(KeyState::is_terminal));
             prop_assert!(world.happened <= 1, "{act:?}: {:?}", world.there);
             let (Some(before), Some(after)) = (before, world.there.as_ref()) else { continue };
             prop_assert!(after.token >= before.token && after.version >= before.version);
-            prop_assert_eq!(&after.digest, &before.digest);
+            prop_assert_eq!(after.digest.whole(), before.digest.whole());
+            prop_assert!(after.retention >= before.retention);
+            prop_assert!(after.retention == Retention::Hot || after.state.is_terminal());
             if before.state != after.state {
                 prop_assert!(before.state.may_become(after.state), "{} {}", before.state, after.state);
                 prop_assert!(after.version > before.version);

@@ -31,7 +31,7 @@ fn request() -> RequestDigest {
 async fn take(store: &Store, owner: &str) -> Option<Hold> {
     let (tenant_id, key) = names();
     let keep_for = Span::from_secs(3600);
-    store.take_key(&holder(owner), (&tenant_id, &key), &request(), keep_for).await.unwrap()
+    store.take_key(&holder(owner), (&tenant_id, &key), &request(), keep_for, &[]).await.unwrap()
 }
 
 async fn there(store: &Store) -> KeyRecord {
