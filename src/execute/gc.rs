@@ -105,10 +105,8 @@ impl Gc<'_> {
             }
             for record in lapsed {
                 let why = format!("the lease of {} ran out while it ran", record.owner);
-                let taken = self
-                    .store
-                    .take_key_again(self.holder, &record, KeyState::Unknown, Some(&why))
-                    .await?;
+                let taken =
+                    self.store.take_key_again(self.holder, &record, KeyState::Unknown, Some(&why)).await?;
                 // Who was faster has it: it is held anew, or UNKNOWN.
                 swept.fenced_off += u64::from(taken.is_some());
             }

@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal as Heard, SignalKind, signal};
 
 use super::child::{self, Echo, Ended, Running};
 use crate::core::idempotency::{
-    Archived, Decision, Ending, KeyRecord, KeyState, Known, Named, RequestDigest, decide, decide_archived, ending,
+    Archived, Decision, Ending, KeyRecord, KeyState, Known, Named, RequestDigest, decide, decide_archived,
+    ending,
 };
 use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::output::{Capture, Output, Stream};

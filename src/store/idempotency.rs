@@ -200,7 +200,8 @@ impl Store {
             return Ok(());
         }
         let there = self.names_on(on, tenant_id, &[key]).await?;
-        let mut new: Vec<_> = names.iter().filter(|name| !there.iter().any(|(_, said)| said == *name)).collect();
+        let mut new: Vec<_> =
+            names.iter().filter(|name| !there.iter().any(|(_, said)| said == *name)).collect();
         new.sort_unstable();
         new.dedup();
         for name in new {

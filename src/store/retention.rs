@@ -196,7 +196,9 @@ impl Store {
 
     async fn archive_on(&self, on: &mut Connection, key: &AgedKey) -> Result<MoveEnd> {
         if self.archived_on(on, &key.tenant_id, &key.key).await?.is_some() {
-            return Ok(MoveEnd::ArchivedBefore);
+            // Another has archived it since it was read, unless its record is still there.
+            let there = self.key_on(on, &key.tenant_id, &key.key).await?;
+            return Ok(if there.is_some() { MoveEnd::ArchivedBefore } else { MoveEnd::Meanwhile });
         }
         let result_ref = self.reference_on(on, key).await?;
         let leave = self.key_statement("retention/leave", &as_seen(key))?;

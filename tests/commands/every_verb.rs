@@ -65,7 +65,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["once", "list"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 17] = [
+    let errors: [(i32, &[&str]); 19] = [
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -79,7 +79,23 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["requeue", "M-none", "--because", "x"]),
         (2, &["thaw", "F-none"]),
         (2, &["guard", "gc"]),
-        (7, &["guard", "retention", "--client-retry", "2m", "--queue", "24h", "--replay", "1h", "--dispute", "1d", "--archive", "1d"]),
+        (
+            7,
+            &[
+                "guard",
+                "retention",
+                "--client-retry",
+                "2m",
+                "--queue",
+                "24h",
+                "--replay",
+                "1h",
+                "--dispute",
+                "1d",
+                "--archive",
+                "1d",
+            ],
+        ),
         (2, &["once", "--key", "k"]),
         (7, &["once", "--key", "k", "--", "true"]),
         (2, &["once", "show", "none"]),

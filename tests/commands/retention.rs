@@ -60,7 +60,10 @@ fn nothing_moves_before_somebody_has_said_how_long(site: &Site) {
 fn a_window_that_is_too_short_is_refused_and_the_flag_named(site: &Site) {
     site.run(&["init"]).ends(0);
     let rows: [(&[&str], &[&str]); 5] = [
-        (&["--queue", "8d"], &["--replay 168h is shorter than a queue redelivers, 192h", "--replay 192h or longer"]),
+        (
+            &["--queue", "8d"],
+            &["--replay 168h is shorter than a queue redelivers, 192h", "--replay 192h or longer"],
+        ),
         (&["--client-retry", "8d"], &["a client retries"]),
         (&["--longest-replay", "30d"], &["the longest replay, 720h"]),
         (&["--dispute", "6d"], &["--dispute 144h is shorter than the replay window"]),
@@ -116,7 +119,9 @@ fn a_dry_run_tells_what_a_run_does_and_changes_nothing(site: &Site) {
     site.sql("UPDATE onefold_idempotency SET last_seen_us = last_seen_us - 864000000000 WHERE idempotency_key = 'long'");
     site.run(&["once", "--key", "again", "--retryable-exit", "3", "--", "sh", "-c", "exit 3"]).ends(3);
     let all = || {
-        let rows = site.column("SELECT idempotency_key FROM onefold_idempotency WHERE retention = 'hot' AND result IS NOT NULL");
+        let rows = site.column(
+            "SELECT idempotency_key FROM onefold_idempotency WHERE retention = 'hot' AND result IS NOT NULL",
+        );
         (rows.len(), site.column("SELECT note FROM onefold_journal").len())
     };
     let before = all();
@@ -132,7 +137,11 @@ fn a_dry_run_tells_what_a_run_does_and_changes_nothing(site: &Site) {
     let run = site.json(&["guard", "gc", "--batch", "1"]);
     assert_eq!((&run["dry_run"], &run["moved"], &run["kept"]), (&json!(false), &moved, &kept));
     assert_eq!(
-        (&run["storage"]["hot"]["keys"], &run["storage"]["replay"]["keys"], &run["storage"]["dispute"]["keys"]),
+        (
+            &run["storage"]["hot"]["keys"],
+            &run["storage"]["replay"]["keys"],
+            &run["storage"]["dispute"]["keys"]
+        ),
         (&json!(3), &json!(1), &json!(1))
     );
     let again = site.json(&["guard", "gc"]);
@@ -158,26 +167,43 @@ fn what_comes_back_late_is_recognised_in_every_tier(site: &Site) {
         assert_eq!(again.stdout, "");
         let again = once(site, &["--json"], script).ends(3);
         let json = again.json();
-        assert_eq!((&json["state"], &json["exit_code"], &json["output"]), (&json!("FAILED"), &json!(3), &json!(null)));
+        assert_eq!(
+            (&json["state"], &json["exit_code"], &json["output"]),
+            (&json!("FAILED"), &json!(3), &json!(null))
+        );
         assert_eq!(json["how"], if tier_then == "archive" { "archived" } else { "replayed" });
         once(site, &[], "echo other").fails(7, &["is the key of another request"]);
         let shown = site.run(&["once", "show", KEY]).ends(0).prints("exit code 3");
         shown.prints("about order O-502, payment P-9");
-        for flags in [&["--order", "O-502"][..], &["--payment", "P-9"], &["--order", "O-502", "--state", "FAILED"]] {
+        for flags in
+            [&["--order", "O-502"][..], &["--payment", "P-9"], &["--order", "O-502", "--state", "FAILED"]]
+        {
             let keys = site.json(&[&["once", "list"], flags].concat())["keys"].clone();
-            assert_eq!((keys.as_array().unwrap().len(), &keys[0]["key"], &keys[0]["retention"]), (1, &json!(KEY), &json!(tier_then)));
+            assert_eq!(
+                (keys.as_array().unwrap().len(), &keys[0]["key"], &keys[0]["retention"]),
+                (1, &json!(KEY), &json!(tier_then))
+            );
         }
-        for flags in [&["--order", "P-9"][..], &["--order", "O-502", "--tenant", "x"], &["--order", "O-502", "--state", "UNKNOWN"]] {
+        for flags in [
+            &["--order", "P-9"][..],
+            &["--order", "O-502", "--tenant", "x"],
+            &["--order", "O-502", "--state", "UNKNOWN"],
+        ] {
             site.run(&[&["once", "list"], flags].concat()).ends(0).prints("There is no such key.");
         }
-        assert_eq!(std::fs::read_to_string(site.folder().join("runs")).unwrap(), "x\n", "run again in {tier_then}");
+        assert_eq!(
+            std::fs::read_to_string(site.folder().join("runs")).unwrap(),
+            "x\n",
+            "run again in {tier_then}"
+        );
         // It was asked for just now: nothing moves at once.
         site.run(&["guard", "gc"]).ends(0);
         assert_eq!(tier(site), tier_then);
     }
     site.run(&["once", "list", "--order", "O-502"]).ends(0).prints("FAILED, archived");
     site.run(&["once", "show", KEY]).ends(0).prints("FAILED, archived");
-    site.run(&["once", "settle", KEY, "--as", "succeeded", "--because", "x"]).fails(2, &["is FAILED already, and archived"]);
+    site.run(&["once", "settle", KEY, "--as", "succeeded", "--because", "x"])
+        .fails(2, &["is FAILED already, and archived"]);
     // Years later it is still there, and told.
     site.sql("UPDATE onefold_idempotency_archive SET last_seen_us = 1");
     site.run(&["guard", "gc"]).ends(0).prints("1 archived keys were not seen for longer");
@@ -196,7 +222,10 @@ fn an_open_plan_or_an_unfinished_step_keeps_what_it_names(site: &Site) {
     site.freeze();
     set(site, &WINDOWS).ends(0);
     let key = |key: &str, flags: &[&str]| {
-        site.run(&[&["once", "--key", key, "--keep-for", "1h", "--tenant", "t"], flags, &["--", "true"]].concat()).ends(0);
+        site.run(
+            &[&["once", "--key", key, "--keep-for", "1h", "--tenant", "t"], flags, &["--", "true"]].concat(),
+        )
+        .ends(0);
     };
     key("of the order", &["--order", "B"]);
     key("of the payment", &["--payment", "P-B"]);
@@ -210,7 +239,9 @@ fn an_open_plan_or_an_unfinished_step_keeps_what_it_names(site: &Site) {
     assert_eq!(told["kept"], json!({ "open-plan": 2 }), "{told:#}");
     assert_eq!(told["moved"], json!([{ "from": "hot", "to": "archive", "keys": 1 }]));
     site.run(&["apply", &plan, "--yes"]).ends(0);
-    site.sql("UPDATE onefold_steps SET state = 'ACCEPTED' WHERE ledger = 'payments' AND to_status = 'REFUNDED'");
+    site.sql(
+        "UPDATE onefold_steps SET state = 'ACCEPTED' WHERE ledger = 'payments' AND to_status = 'REFUNDED'",
+    );
     let told = gc();
     assert_eq!(told["kept"], json!({ "unfinished-step": 2 }), "{told:#}");
     site.sql("UPDATE onefold_steps SET state = 'DONE'");

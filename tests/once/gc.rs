@@ -56,11 +56,7 @@ async fn set(store: &Store) {
 }
 
 fn outcome(state: KeyState) -> Outcome {
-    Outcome {
-        exit_code: Some(3),
-        result: Some("the body".to_owned()),
-        ..Outcome::bare(state, "so it ended")
-    }
+    Outcome { exit_code: Some(3), result: Some("the body".to_owned()), ..Outcome::bare(state, "so it ended") }
 }
 
 /// Runs a key to this end.
@@ -68,7 +64,8 @@ async fn ended(store: &Store, name: &str, state: KeyState) {
     let (a, tenant) = (holder("a"), tenant());
     let names = [Named::order("O-502")];
     let keep_for = Span::from_secs(60);
-    let hold = store.take_key(&a, (&tenant, &key(name)), &request(), keep_for, &names).await.unwrap().unwrap();
+    let hold =
+        store.take_key(&a, (&tenant, &key(name)), &request(), keep_for, &names).await.unwrap().unwrap();
     let hold = store.start_key(&hold, a.lease).await.unwrap().unwrap();
     if state != KeyState::Processing {
         assert_eq!(store.finish_key(&a, &hold, &outcome(state)).await.unwrap(), Finished::Recorded);
@@ -113,7 +110,11 @@ async fn cut<F: Future>(future: F, polls: usize) -> Option<F::Output> {
 }
 
 /// Where each key is: in a tier, or in the archive; never in both, and never in none.
-async fn places(db: &Db, store: &Store, names: &[String]) -> Vec<(Retention, KeyState, Option<u8>, Option<String>)> {
+async fn places(
+    db: &Db,
+    store: &Store,
+    names: &[String],
+) -> Vec<(Retention, KeyState, Option<u8>, Option<String>)> {
     let mut places = Vec::new();
     for name in names {
         let records = db

@@ -3,7 +3,8 @@
 use onefold::core::idempotency::Decision::*;
 use onefold::core::idempotency::KeyState::*;
 use onefold::core::idempotency::{
-    Archived, Ending, KEY_MOVES, KeyRecord, KeyState, RequestDigest, Retention, decide, decide_archived, ending,
+    Archived, Ending, KEY_MOVES, KeyRecord, KeyState, RequestDigest, Retention, decide, decide_archived,
+    ending,
 };
 use onefold::core::ids::IdempotencyKey;
 use onefold::core::time::{Span, Timestamp};

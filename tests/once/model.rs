@@ -74,16 +74,14 @@ impl World {
         let name = owner.to_string();
         let taken = match (&self.there, seen) {
             // The insert is undone where the archive knows the key.
-            (None, None) if self.archive.is_none() => {
-                KeyRecord {
-                    owner: name,
-                    lease_until: at(self.now + 60),
-                    last_seen: at(self.now),
-                    keep_for: Span::from_secs(90),
-                    attempts: 0,
-                    ..record(to, false)
-                }
-            }
+            (None, None) if self.archive.is_none() => KeyRecord {
+                owner: name,
+                lease_until: at(self.now + 60),
+                last_seen: at(self.now),
+                keep_for: Span::from_secs(90),
+                attempts: 0,
+                ..record(to, false)
+            },
             (Some(there), Some(seen))
                 if there.version == seen.version
                     && there.state == seen.state
@@ -174,7 +172,9 @@ impl World {
                 let verdict = policy().judge(&Aging { state, retention, last_seen, keep_for }, None, now);
                 match verdict {
                     Verdict::Stays(_) => {}
-                    Verdict::Moves(Retention::Archive) => self.archive = self.there.take().map(|r| archived(&r)),
+                    Verdict::Moves(Retention::Archive) => {
+                        self.archive = self.there.take().map(|r| archived(&r))
+                    }
                     Verdict::Moves(to) => {
                         (there.retention, there.result) = (to, None);
                         if to == Retention::Dispute {

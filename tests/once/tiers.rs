@@ -29,12 +29,30 @@ fn a_window_that_ends_before_what_can_still_return_is_named_with_the_flag_to_rai
     let rows = [
         (usual(), None),
         (policy(60, 60, 60, [60, 60, 60]), None),
-        (policy(8 * DAY, DAY, 0, [7 * DAY, 180 * DAY, 1095 * DAY]), Some(("--replay", 8 * DAY, "a client retries"))),
-        (policy(120, 8 * DAY, 0, [7 * DAY, 180 * DAY, 1095 * DAY]), Some(("--replay", 8 * DAY, "a queue redelivers"))),
-        (policy(120, DAY, 30 * DAY, [7 * DAY, 180 * DAY, 1095 * DAY]), Some(("--replay", 30 * DAY, "the longest replay"))),
-        (policy(120, DAY, 0, [7 * DAY, 6 * DAY, 1095 * DAY]), Some(("--dispute", 7 * DAY, "the replay window"))),
-        (policy(120, DAY, 0, [7 * DAY, 180 * DAY, 179 * DAY]), Some(("--archive", 180 * DAY, "the dispute window"))),
-        (policy(120, DAY, 0, [DAY - 1, 180 * DAY, 1095 * DAY]), Some(("--replay", DAY, "a queue redelivers"))),
+        (
+            policy(8 * DAY, DAY, 0, [7 * DAY, 180 * DAY, 1095 * DAY]),
+            Some(("--replay", 8 * DAY, "a client retries")),
+        ),
+        (
+            policy(120, 8 * DAY, 0, [7 * DAY, 180 * DAY, 1095 * DAY]),
+            Some(("--replay", 8 * DAY, "a queue redelivers")),
+        ),
+        (
+            policy(120, DAY, 30 * DAY, [7 * DAY, 180 * DAY, 1095 * DAY]),
+            Some(("--replay", 30 * DAY, "the longest replay")),
+        ),
+        (
+            policy(120, DAY, 0, [7 * DAY, 6 * DAY, 1095 * DAY]),
+            Some(("--dispute", 7 * DAY, "the replay window")),
+        ),
+        (
+            policy(120, DAY, 0, [7 * DAY, 180 * DAY, 179 * DAY]),
+            Some(("--archive", 180 * DAY, "the dispute window")),
+        ),
+        (
+            policy(120, DAY, 0, [DAY - 1, 180 * DAY, 1095 * DAY]),
+            Some(("--replay", DAY, "a queue redelivers")),
+        ),
     ];
     for (policy, expected) in rows {
         let short = policy.too_short();
@@ -102,8 +120,12 @@ fn a_key_in_the_archive_is_called_by_tenant_and_key_which_do_not_run_into_each_o
     assert_eq!(key_sha256(&"t".into(), &"k".into()), by_hand);
 }
 
+/// Windows that make sense, and some whose next is as long.
 fn windows() -> impl Strategy<Value = RetentionPolicy> {
-    prop::array::uniform6(1..1000_i64).prop_map(|[a, b, c, d, e, f]| policy(a, b, c, [d, e, f]))
+    prop::array::uniform6(0..300_i64).prop_map(|[a, b, c, d, e, f]| {
+        let replay = a.max(b).max(c) + d;
+        policy(a, b, c, [replay, replay + e, replay + e + f])
+    })
 }
 
 proptest! {
@@ -115,9 +137,9 @@ proptest! {
         state in prop::sample::select(KeyState::ALL),
         retention in prop::sample::select(&Retention::ALL[..3]),
         keep_for in 0..1000_i64,
-        age in -10..2000_i64,
+        age in -10..1300_i64,
     ) {
-        prop_assume!(policy.too_short().is_none());
+        prop_assert_eq!(policy.too_short(), None);
         let age_span = Span::from_secs(age);
         let Verdict::Moves(to) = policy.judge(&aging(state, retention, keep_for), None, at(age)) else {
             return Ok(());
@@ -139,7 +161,6 @@ proptest! {
 
     #[test]
     fn a_policy_is_shorter_where_it_moves_something_earlier(a in windows(), b in windows(), age in 0..1000_i64) {
-        prop_assume!(a.too_short().is_none() && b.too_short().is_none());
         let age = Span::from_secs(age);
         if a.tier(age) > b.tier(age) {
             prop_assert!(!a.shorter_than(&b).is_empty());

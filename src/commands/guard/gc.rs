@@ -41,7 +41,8 @@ pub async fn run(config: &Config, args: GcArgs) -> Result<Report> {
     let holder = holder(config);
     let gc = Gc { store: &store, holder: &holder, batch: args.batch, dry_run: args.dry_run };
     let progress = Progress::new(config, "moving records down the tiers");
-    let swept = gc.run(|so_far| progress.at(format!("moved {}, kept {}", so_far.moves(), so_far.stays()))).await;
+    let swept =
+        gc.run(|so_far| progress.at(format!("moved {}, kept {}", so_far.moves(), so_far.stays()))).await;
     progress.end();
     let mut swept = swept?;
     let policy = store.retention().await?;
@@ -68,7 +69,8 @@ pub async fn run(config: &Config, args: GcArgs) -> Result<Report> {
         "fenced_off": swept.fenced_off,
         "storage": storage.json(),
     }));
-    let report = if args.dry_run { report.line("Nothing was changed: this is what would be.") } else { report };
+    let report =
+        if args.dry_run { report.line("Nothing was changed: this is what would be.") } else { report };
     let mut table = Table::new([Column::exact("KEYS"), Column::number("HOW MANY"), Column::prose("WHY")]);
     for ((from, to), keys) in &swept.moved {
         table.row([format!("{from} → {to}"), keys.to_string(), "its window is over".to_owned()]);

@@ -87,11 +87,14 @@ impl RetentionArgs {
                 archive: nothing,
             },
             None => {
-                return Err(Error::usage(format!("nothing is set yet, and {} is not said", missing.join(", ")))
-                    .hint(
-                        "--client-retry 2m --queue 24h --replay 7d --dispute 180d --archive 3y; \
+                return Err(Error::usage(format!(
+                    "nothing is set yet, and {} is not said",
+                    missing.join(", ")
+                ))
+                .hint(
+                    "--client-retry 2m --queue 24h --replay 7d --dispute 180d --archive 3y; \
                          later a flag changes its window alone",
-                    ));
+                ));
             }
         };
         Ok(Some(RetentionPolicy {
@@ -119,8 +122,10 @@ pub async fn run(config: &Config, args: RetentionArgs) -> Result<Report> {
         return shown(config, set.as_ref(), None).await;
     };
     if let Some(short) = policy.too_short() {
-        return Err(Error::refused(short.to_string())
-            .hint(format!("what can still return must not be forgotten: {} {} or longer", short.flag, short.needed)));
+        return Err(Error::refused(short.to_string()).hint(format!(
+            "what can still return must not be forgotten: {} {} or longer",
+            short.flag, short.needed
+        )));
     }
     let shorter = set.as_ref().map(|set| policy.shorter_than(&set.policy)).unwrap_or_default();
     if !shorter.is_empty() && !args.shorten {
@@ -135,7 +140,8 @@ pub async fn run(config: &Config, args: RetentionArgs) -> Result<Report> {
         return shown(config, set.as_ref(), Some(&policy)).await;
     }
     let is_so = set.as_ref().is_some_and(|set| set.policy == policy);
-    if !is_so && !store.set_retention(&holder(config), set.as_ref(), &policy, args.because.as_deref()).await? {
+    if !is_so && !store.set_retention(&holder(config), set.as_ref(), &policy, args.because.as_deref()).await?
+    {
         return Err(Error::stale("another set the retention in this very moment")
             .hint("see it with `onefold guard retention`, and say it again if it is not what you mean"));
     }
@@ -156,11 +162,9 @@ async fn shown(
     let report = Report::new(json);
     let report = match (set, would_be) {
         (_, Some(_)) => report.line("Nothing is set: this is what would be."),
-        (None, None) => report
-            .line("Nothing is set, and all is kept as it is. For example:")
-            .command(
-                "onefold guard retention --client-retry 2m --queue 24h --replay 7d --dispute 180d --archive 3y",
-            ),
+        (None, None) => report.line("Nothing is set, and all is kept as it is. For example:").command(
+            "onefold guard retention --client-retry 2m --queue 24h --replay 7d --dispute 180d --archive 3y",
+        ),
         (Some(set), None) => {
             let why = set.because.as_ref().map(|because| format!(": {because}")).unwrap_or_default();
             report.line(format!("Set by {} at {}{why}.", set.set_by, set.set_at))

@@ -247,7 +247,8 @@ fn told(config: &Config, request: &Request, answer: Answer) -> Result<Report> {
                     archived.state, archived.last_seen
                 ));
             }
-            let mut report = Report::new(archived_as_json(&request.tenant_id, key, &archived, Some("archived")));
+            let mut report =
+                Report::new(archived_as_json(&request.tenant_id, key, &archived, Some("archived")));
             report.code = Some(archived.exit_code.unwrap_or(Exit::Failure.code()));
             Ok(report)
         }

@@ -52,7 +52,11 @@ fn of_archived(tenant_id: &TenantId, key: &IdempotencyKey, archived: &Archived) 
             "tenant {tenant_id}, first seen {}, last seen {}, archived {}",
             archived.first_seen, archived.last_seen, archived.archived_at
         ))
-        .line(format!("request {}; its result is known by {}", archived.digest, known_by(archived.result_ref.as_deref())));
+        .line(format!(
+            "request {}; its result is known by {}",
+            archived.digest,
+            known_by(archived.result_ref.as_deref())
+        ));
     match archived.exit_code {
         Some(code) => report.line(format!("exit code {code}")),
         None => report,
@@ -78,7 +82,9 @@ fn of_record(record: &KeyRecord, now: Timestamp) -> Result<Report> {
             record.token
         ))
         .line(match record.digest.names().collect::<Vec<_>>() {
-            parts if parts.is_empty() => format!("request {}, of which no parts are kept", record.digest.whole()),
+            parts if parts.is_empty() => {
+                format!("request {}, of which no parts are kept", record.digest.whole())
+            }
             parts => format!("request {}", parts.join(", ")),
         });
     if record.retention != Retention::Hot {
