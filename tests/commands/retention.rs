@@ -122,7 +122,7 @@ fn a_dry_run_tells_what_a_run_does_and_changes_nothing(site: &Site) {
         let rows = site.column(
             "SELECT idempotency_key FROM onefold_idempotency WHERE retention = 'hot' AND result IS NOT NULL",
         );
-        (rows.len(), site.column("SELECT note FROM onefold_journal").len())
+        (rows.len(), site.column("SELECT event FROM onefold_journal").len())
     };
     let before = all();
     let dry = site.json(&["guard", "gc", "--dry-run"]);

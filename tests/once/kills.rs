@@ -10,6 +10,9 @@ on_each_database![
     killed_at_any_time_again_and_again_the_effect_is_there_once,
     killed_before_anything_ran_it_is_taken_over_and_run,
     killed_while_it_ran_it_is_settled_first,
+    killed_while_it_tried_again_it_is_settled_first,
+    killed_while_it_asked_it_asks_again,
+    gc_killed_at_any_time_and_run_again_loses_no_key,
     a_command_that_is_killed_may_have_happened,
     a_command_that_takes_too_long_is_ended_with_all_that_it_started,
     signals_are_handed_on,
@@ -54,6 +57,84 @@ fn killed_while_it_ran_it_is_settled_first(site: &Site) {
     let asked = std::fs::read_to_string(site.folder().join("asked")).unwrap();
     assert_eq!(asked, format!("{KEY} 2\n"));
     assert_eq!(runs(site), ["1", "3"]);
+}
+
+fn killed_while_it_tried_again_it_is_settled_first(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let script = script("test -e again || { touch again; exit 75; }; echo $$ > pid; sleep 100");
+    let flags = ["--retryable-exit", "75"];
+    once(site, &flags, &script).ends(75);
+    assert_eq!(state(site), "FAILED_RETRYABLE");
+    let second = start(site, &flags, &script);
+    let pid = || std::fs::read_to_string(site.folder().join("pid")).unwrap_or_default();
+    until("its command runs", || lives(&pid()));
+    second.kill();
+    until("its command dies with it", || !lives(&pid()));
+    lapse(site);
+    once(site, &flags, &script).fails(6, &["may have happened"]);
+    once(site, &["--query", "echo yes"], &script).ends(0).prints("yes");
+    assert_eq!((runs(site), state(site)), (vec!["1".to_owned(), "2".to_owned()], "SUCCEEDED".to_owned()));
+}
+
+fn killed_while_it_asked_it_asks_again(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let script = script("kill -9 $$");
+    once(site, &[], &script).ends(6);
+    let asks = start(site, &["--query", "echo $$ > asks; sleep 100"], &script);
+    let pid = || std::fs::read_to_string(site.folder().join("asks")).unwrap_or_default();
+    until("it asks", || lives(&pid()));
+    asks.kill();
+    assert_eq!(state(site), "UNKNOWN");
+    once(site, &["--query", "echo found"], &script).ends(0).prints("found");
+    once(site, &[], &script).ends(0).prints("found");
+    assert_eq!(runs(site), ["1"]);
+}
+
+fn gc_killed_at_any_time_and_run_again_loses_no_key(site: &Site) {
+    site.run(&["init"]).ends(0);
+    let set = "guard retention --client-retry 2m --queue 24h --replay 7d --dispute 180d --archive 3y";
+    site.run(&set.split(' ').collect::<Vec<_>>()).ends(0);
+    once(site, &[], "exit 3").ends(3);
+    const KEYS: usize = 120;
+    let columns = "tenant_id, digest, digest_parts, state, owner, lease_until_us, token, version, may_have_run, \
+                   result_ref, exit_code, result, note, attempts, first_seen_us, last_seen_us, keep_for_us, retention";
+    for at in 1..KEYS {
+        site.sql(&format!(
+            "INSERT INTO onefold_idempotency (idempotency_key, {columns})
+             SELECT 'key-{at}', {columns} FROM onefold_idempotency WHERE idempotency_key = '{KEY}'"
+        ));
+    }
+    // Of each tier some, and some that stay.
+    let years = |n: usize| format!("last_seen_us - {}", n as i64 * 50 * 86_400_000_000);
+    for at in 0..5 {
+        site.sql(&format!(
+            "UPDATE onefold_idempotency SET last_seen_us = {} WHERE idempotency_key LIKE '%{at}'",
+            years(at)
+        ));
+    }
+    let places = || {
+        let count =
+            |table: &str| site.column(&format!("SELECT COUNT(*) FROM {table}"))[0].parse::<usize>().unwrap();
+        (count("onefold_idempotency"), count("onefold_idempotency_archive"))
+    };
+    for _ in 0..6 {
+        let mut process = site.process(&["guard", "gc", "--batch", "3"]).spawn().unwrap();
+        // At a time that nobody has chosen.
+        let chance = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+        std::thread::sleep(std::time::Duration::from_millis(chance));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let (records, archived) = places();
+        assert_eq!(records + archived, KEYS);
+    }
+    site.run(&["guard", "gc", "--batch", "3"]).ends(0);
+    assert_eq!(site.json(&["guard", "gc"])["moved"], serde_json::json!([]));
+    let (records, archived) = places();
+    let due = site.column("SELECT key_sha256 FROM onefold_idempotency_archive WHERE exit_code = 3");
+    assert_eq!((records + archived, archived), (KEYS, due.len()));
+    assert_eq!(archived, (1..KEYS).filter(|at| at % 10 == 4).count());
+    site.run(&["once", "--key", "key-4", "--", "sh", "-c", "exit 3"]).fails(7, &["another request"]);
+    assert_eq!(site.json(&["once", "show", "key-4"])["retention"], "archive");
 }
 
 fn a_command_that_is_killed_may_have_happened(site: &Site) {

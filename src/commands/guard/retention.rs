@@ -199,11 +199,12 @@ const fn kept(tier: Retention) -> &'static str {
     }
 }
 
-/// Whole days where it is days: `180d`, `2m`.
+/// In days from two of them on: `24h`, `180d`, `1095d18h`.
 fn days(span: Span) -> String {
     const DAY: i64 = 86_400_000_000;
-    match span.micros() {
-        micros if micros > 0 && micros % DAY == 0 => format!("{}d", micros / DAY),
-        _ => span.to_string(),
+    match (span.micros() / DAY, span.micros() % DAY) {
+        (..2, _) => span.to_string(),
+        (days, 0) => format!("{days}d"),
+        (days, rest) => format!("{days}d{}", Span::from_micros(rest)),
     }
 }
