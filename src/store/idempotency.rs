@@ -288,18 +288,18 @@ fn must_be_legal(from: KeyState, to: KeyState) -> Result<()> {
         .hint("see it with `onefold once show KEY`"))
 }
 
-fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
+pub(super) fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
     Values::new().bind("tenant_id", tenant_id.as_str()).bind("idempotency_key", key.as_str())
 }
 
-fn held(hold: &Hold) -> Values {
+pub(super) fn held(hold: &Hold) -> Values {
     named(&hold.tenant_id, &hold.key)
         .bind("owner", hold.owner.as_str())
         .bind("token", hold.token)
         .bind("version", hold.version)
 }
 
-fn with_outcome(values: Values, outcome: &Outcome) -> Values {
+pub(super) fn with_outcome(values: Values, outcome: &Outcome) -> Values {
     values
         .bind("state", outcome.state.as_str())
         .bind("exit_code", outcome.exit_code.map(i64::from))
@@ -308,7 +308,7 @@ fn with_outcome(values: Values, outcome: &Outcome) -> Values {
         .bind("note", outcome.note.as_deref())
 }
 
-fn decode(row: &AnyRow, with_result: bool) -> Result<(KeyRecord, Timestamp)> {
+pub(super) fn decode(row: &AnyRow, with_result: bool) -> Result<(KeyRecord, Timestamp)> {
     let r = Reader::new(row, "onefold_idempotency");
     let parts = r.needed("digest_parts")?;
     let record = KeyRecord {
