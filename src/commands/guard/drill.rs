@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::super::count;
 use super::super::progress::Progress;
@@ -91,7 +91,7 @@ pub async fn run(config: &Config, args: DrillArgs) -> Result<Report> {
             .hint("--requests 8 --concurrency 8"));
     }
     // From here on a signal waits until the scratch is gone again.
-    let stop = Stop::listen()?;
+    let mut stop = Stop::listen()?;
     let shards = &config.places.ledgers[Ledger::Orders as usize];
     let Some(orders_url) = shards.first() else { return Err(Error::usage("there is no database of orders")) };
     let store = Config { places: Places::one(orders_url), ..config.clone() }.open(false).await?;
@@ -119,29 +119,32 @@ pub async fn run(config: &Config, args: DrillArgs) -> Result<Report> {
     };
     progress.end();
     let removed = made.remove().await;
-    let tally = ended?;
-    removed?;
+    let tally = match (ended, removed) {
+        (Ok(tally), Ok(())) => tally,
+        (Err(e), Ok(())) => return Err(e.context(format!("in {name}, which is removed"))),
+        (Err(e), Err(left)) => return Err(e.context(left.message).hint("the next drill removes it")),
+        (Ok(_), Err(left)) => return Err(left),
+    };
     Ok(report(drill, &name, &orders.label, shards.len(), &leftovers, &tally))
 }
 
 /// Signals that end a drill, after which its scratch is removed.
-pub struct Stop(std::cell::RefCell<[tokio::signal::unix::Signal; 3]>);
+pub struct Stop([Signal; 3]);
 
 impl Stop {
     pub fn listen() -> Result<Self> {
         let listen =
             |kind| signal(kind).map_err(|e| Error::failure(format!("signals cannot be listened for: {e}")));
-        Ok(Self(std::cell::RefCell::new([
+        Ok(Self([
             listen(SignalKind::interrupt())?,
             listen(SignalKind::terminate())?,
             listen(SignalKind::hangup())?,
-        ])))
+        ]))
     }
 
     /// Ends with the first of them, also where it came before.
-    #[allow(clippy::await_holding_refcell_ref)] // Waited for once.
-    pub async fn heard(&self) {
-        let [interrupt, terminate, hangup] = &mut *self.0.borrow_mut();
+    pub async fn heard(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => (),
             _ = terminate.recv() => (),

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
-use crate::report::Report;
+use crate::report::{Block, Report};
 use crate::store::Dialect;
 use crate::store::snippet::{Placeholders, Snippet};
 
@@ -85,7 +85,8 @@ pub fn run(config: &Config, args: SnippetArgs) -> Result<Report> {
         statements.insert(name.to_owned(), json!({ "sql": snippet.sql, "parameters": snippet.parameters }));
     }
     let json = json!({ "dialect": name(dialect), "statements": statements, "text": text });
-    Ok(Report::new(json).verbatim(text.trim_end()))
+    // As it is, with the tabs that Go is written with.
+    Ok(Report::new(json).block(Block::Raw { stdout: text.into_bytes(), stderr: Vec::new() }))
 }
 
 const fn name(dialect: Dialect) -> &'static str {

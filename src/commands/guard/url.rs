@@ -121,7 +121,7 @@ pub async fn run(config: &Config, flags: UrlFlags, how_often: HowOften) -> Resul
     if !flags.yes {
         confirm("Send it?", "a drill asks before it sends anything", "the same again with --yes")?;
     }
-    let stop = Stop::listen()?;
+    let mut stop = Stop::listen()?;
     let progress = Progress::new(config, "asking");
     let watch = |replies: &Replies| {
         progress.at(format!(
