@@ -65,7 +65,8 @@ fn an_answer_that_is_lost_is_asked_for_again(site: &Site) {
 fn a_connection_that_is_lost_leaves_a_key_that_is_taken_over(site: &Site) {
     // In the first round after the key was taken, in the second in the middle of the effect.
     let with = drill(site, &["--fault", "crash-after-commit", "--rounds", "2"]);
-    counted(&with, &[("inserts", 2), ("crashes", 2), ("take_overs", 2), ("reuses", 14)]);
+    counted(&with, &[("inserts", 2), ("crashes", 2), ("reuses", 14)]);
+    assert!(with["counts"]["take_overs"].as_u64() >= Some(2), "{with:#}");
     let without = drill(site, &["--fault", "crash-after-commit", "--without-guard"]);
     assert_eq!(without["orders"]["all"], 9, "{without:#}");
 }
@@ -79,8 +80,10 @@ fn those_who_do_not_wait_are_told_that_it_is_being_processed(site: &Site) {
 
 fn an_owner_who_wakes_after_its_lease_completes_nothing(site: &Site) {
     let with = drill(site, &["--fault", "lease-over", "--rounds", "2"]);
-    counted(&with, &[("inserts", 2), ("replaced", 2), ("reuses", 14)]);
-    assert!(with["counts"]["take_overs"].as_u64() >= Some(2), "{with:#}");
+    counted(&with, &[("inserts", 2), ("reuses", 14)]);
+    // On a busy machine one who has taken over may itself be late.
+    let count = |name: &str| with["counts"][name].as_u64().unwrap();
+    assert!(count("replaced") >= 2 && count("take_overs") == count("replaced"), "{with:#}");
 }
 
 fn another_amount_under_the_same_key_is_refused_by_name(site: &Site) {

@@ -244,13 +244,13 @@ fn what_the_drill_runs_is_what_is_printed() {
 fn the_dialect_may_be_named() {
     let site = Site::new(Kind::Sqlite);
     let line = |dialect| ["guard", "snippets", "--for", "go", "--dialect", dialect];
-    site.run(&line("postgres")).ends(0).prints("on PostgreSQL.").prints("VALUES ($1, $2");
+    site.run(&line("postgres")).ends(0).prints("// PostgreSQL.").prints("VALUES ($1, $2");
     site.run(&line("mariadb"))
         .ends(0)
-        .prints("on MySQL and MariaDB.")
+        .prints("// MySQL and MariaDB.")
         .prints("VALUES (?, ?")
         .prints("\tbeginSQL = `");
-    site.run(&["guard", "snippets", "--for", "go"]).ends(0).prints("on SQLite.");
+    site.run(&["guard", "snippets", "--for", "go"]).ends(0).prints("// SQLite.");
     site.run(&line("oracle")).fails(2, &["invalid value"]);
 }
 
