@@ -160,7 +160,7 @@ fn the_table_of_keys_is_made_beside_the_orders(site: &Site) {
     let ledgers = ["orders", "payments", "inventory", "messages"].map(ledger).concat();
     let config = site.configured(&format!("journal = \"{journal}\"\n{ledgers}"));
     let run = |line: &[&str]| {
-        let mut command = site.command(&[line, &["--config", &config]].concat());
+        let mut command = site.command(&[&["--config", &config], line].concat());
         run(command.env_remove("ONEFOLD_DATABASE_URL"), line)
     };
     run(&["init"]).ends(0);

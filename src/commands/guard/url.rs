@@ -115,11 +115,12 @@ pub async fn run(config: &Config, flags: UrlFlags, how_often: HowOften) -> Resul
         concurrency: how_often.concurrency.min(how_often.requests),
     };
     let sent = told(&target, &flags, &headers);
-    if !config.json && !config.quiet || !flags.yes {
+    if !config.json && (!config.quiet || !flags.yes) {
         sent.iter().for_each(|line| print_note(line));
     }
     if !flags.yes {
-        confirm("Send it?", "a drill asks before it sends anything", "the same again with --yes")?;
+        confirm("Send it?", "a drill asks before it sends anything", "the same again with --yes")
+            .map_err(|e| e.details(&json!({ "would_send": sent })))?;
     }
     let mut stop = Stop::listen()?;
     let progress = Progress::new(config, "asking");
