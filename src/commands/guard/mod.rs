@@ -33,7 +33,7 @@ enum Verb {
     Install(install::InstallArgs),
     Status(status::StatusArgs),
     Remove(remove::RemoveArgs),
-    Drill(drill::DrillArgs),
+    Drill(Box<drill::DrillArgs>),
     Snippets(snippets::SnippetArgs),
 }
 
@@ -72,7 +72,7 @@ pub async fn run(config: &Config, args: GuardArgs) -> Result<Report> {
         Verb::Install(args) => install::run(config, args).await,
         Verb::Status(args) => status::run(config, args).await,
         Verb::Remove(args) => remove::run(config, args).await,
-        Verb::Drill(args) => drill::run(config, args).await,
+        Verb::Drill(args) => drill::run(config, *args).await,
         Verb::Snippets(args) => snippets::run(config, args),
     }
 }
