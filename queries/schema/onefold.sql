@@ -1,4 +1,4 @@
--- onefold's own tables: freezes, plans, steps, idempotency keys and the journal beside them. Types as in ledgers.sql.
+-- onefold's own tables: freezes, plans, steps and the journal beside them. Types as in ledgers.sql.
 -- Safe to run twice.
 
 -- One row a counter; adding to it first in a transaction also makes those who do wait for each other.
@@ -69,32 +69,6 @@ CREATE TABLE IF NOT EXISTS onefold_steps (
 CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, position);
 CREATE INDEX IF NOT EXISTS onefold_steps_by_row ON onefold_steps (tenant_id, row_id);
 CREATE INDEX IF NOT EXISTS onefold_steps_by_state ON onefold_steps (state);
-
--- One row an idempotency key: who holds it, until when by this database's clock, and what came of it. Its request
--- is kept as digests alone.
-CREATE TABLE IF NOT EXISTS onefold_idempotency (
-    tenant_id       {id} NOT NULL,
-    idempotency_key {id} NOT NULL,
-    digest          {text} NOT NULL,
-    digest_parts    {long} NOT NULL,
-    state           {text} NOT NULL,
-    owner           {text} NOT NULL,
-    lease_until_us  BIGINT NOT NULL,
-    token           BIGINT NOT NULL,
-    version         BIGINT NOT NULL,
-    may_have_run    BIGINT NOT NULL,
-    result_ref      {text},
-    exit_code       BIGINT,
-    result          {long},
-    note            {long},
-    attempts        BIGINT NOT NULL,
-    first_seen_us   BIGINT NOT NULL,
-    last_seen_us    BIGINT NOT NULL,
-    keep_for_us     BIGINT NOT NULL,
-    retention       {text} NOT NULL,
-    UNIQUE (tenant_id, idempotency_key)
-);
-CREATE INDEX IF NOT EXISTS onefold_idempotency_by_state ON onefold_idempotency (state, last_seen_us);
 
 -- Append-only: who, when, what, from where to where, and why.
 CREATE TABLE IF NOT EXISTS onefold_journal (

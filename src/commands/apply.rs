@@ -1,7 +1,6 @@
 //! `onefold apply`: carry a plan's steps out.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::brakes::{BrakeFlags, Brakes};
+use super::confirm::confirm;
 use super::converge::open_steps;
 use super::decided::{apply_line, refunds_in_words};
 use super::limits::LimitFlags;
@@ -310,28 +310,16 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Pro
 
 /// Asks on a terminal; refuses elsewhere.
 fn ask(plan: &Plan, intents: usize, steps: usize, providers: &Providers<'_>) -> Result<()> {
-    let refused = |why: &str| Error::refused(why.to_owned()).hint(format!("{} --yes", apply_line(plan)));
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(refused("apply asks before it changes anything, and there is no terminal to ask on"));
-    }
     let money = refunds_in_words(plan.intents.iter());
     let money = if money.is_empty() { "nothing".to_owned() } else { money };
-    eprint!(
-        "Apply {} on {}: {} refunded through {}? [y/N] ",
+    let question = format!(
+        "Apply {} on {}: {} refunded through {}?",
         count(steps, "step"),
         count(intents, "intent"),
         money,
         providers.names()
     );
-    let failed = |e: std::io::Error| Error::failure(format!("cannot ask: {e}"));
-    std::io::stderr().flush().map_err(failed)?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(failed)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        Ok(())
-    } else {
-        Err(refused("not confirmed; nothing was changed"))
-    }
+    confirm(&question, "apply asks before it changes anything", &format!("{} --yes", apply_line(plan)))
 }
 
 fn report(

@@ -24,6 +24,7 @@ pub mod thaw;
 pub mod verify;
 
 mod brakes;
+mod confirm;
 mod decided;
 mod files;
 mod limits;

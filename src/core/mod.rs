@@ -4,6 +4,7 @@
 pub mod canonical;
 pub mod charges;
 pub mod decide;
+pub mod drill;
 pub mod evidence;
 pub mod explain;
 pub mod facts;
@@ -22,6 +23,7 @@ pub mod output;
 pub mod plan;
 pub mod policy;
 pub mod recheck;
+pub mod replies;
 pub mod retention;
 pub mod scope;
 pub mod seen;

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod child;
 pub mod command;
 pub mod converge;
+pub mod drill;
 pub mod gc;
 mod money;
 mod moves;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
-use sqlx::{Any, AnyPool, Connection as _};
+use sqlx::{Any, AnyPool, Connection as _, Row as _};
 
 use super::sql::{Queries, Statement, Values};
 use crate::error::{Error, Result};
@@ -106,6 +106,26 @@ impl Database {
     /// When the URL is none of ours (usage), the SQLite file is missing and `create` is false
     /// (usage), or nothing answers (failure). No message holds a password.
     pub async fn connect(url: &str, create: bool) -> Result<Self> {
+        Self::connect_with(url, create, MAX_WORKERS, None).await
+    }
+
+    /// As [`Database::connect`], with so many connections at most, each of which is used only once this query
+    /// has given it the very name.
+    pub(super) async fn connect_proven(
+        url: &str,
+        connections: u32,
+        query: String,
+        name: String,
+    ) -> Result<Self> {
+        Self::connect_with(url, false, connections, Some(Arc::new((query, name)))).await
+    }
+
+    async fn connect_with(
+        url: &str,
+        create: bool,
+        connections: u32,
+        proof: Option<Arc<(String, String)>>,
+    ) -> Result<Self> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
         let label = without_password(url);
@@ -135,11 +155,20 @@ impl Database {
             return Err(Error::failure(format!("cannot connect to {label}: {refusal}")).hint(REACH));
         }
         let pool = AnyPoolOptions::new()
-            .max_connections(MAX_WORKERS)
+            .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
             // A server may have hung up meanwhile; a file has not.
             .test_before_acquire(dialect != Dialect::Sqlite)
-            .after_connect(move |connection, _| Box::pin(settle_in(connection, dialect)))
+            .after_connect(move |connection, _| {
+                let proof = proof.clone();
+                Box::pin(async move {
+                    settle_in(connection, dialect).await?;
+                    match proof {
+                        Some(proof) => prove(connection, &proof.0, &proof.1).await,
+                        None => Ok(()),
+                    }
+                })
+            })
             .connect(&url)
             .await
             .map_err(|e| cannot_connect(&label, dialect, &e))?;
@@ -324,6 +353,16 @@ async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Resul
     connection.ping().await
 }
 
+/// Whether a connection is where it must be.
+async fn prove(connection: &mut Connection, query: &str, name: &str) -> sqlx::Result<()> {
+    let statement = Statement { sql: query.to_owned(), arguments: Vec::new() };
+    let rows = statement.query().fetch_all(connection).await?;
+    match rows.as_slice() {
+        [row] if row.try_get::<String, _>("name")? == name => Ok(()),
+        _ => Err(sqlx::Error::Configuration(format!("a connection does not lead into {name}").into())),
+    }
+}
+
 /// How long to wait before work that clashed is done again.
 const PAUSES_MILLIS: [u64; 8] = [5, 10, 20, 40, 80, 160, 320, 640];
 
@@ -374,7 +413,7 @@ pub(super) fn is_missing_table(error: &sqlx::Error) -> bool {
     }
 }
 
-fn sqlite_file(url: &str) -> String {
+pub(super) fn sqlite_file(url: &str) -> String {
     let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
     path.split('?').next().unwrap_or_default().to_owned()
 }

@@ -432,14 +432,14 @@ pub(super) fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
     Values::new().bind("tenant_id", tenant_id.as_str()).bind("idempotency_key", key.as_str())
 }
 
-fn held(hold: &Hold) -> Values {
+pub(super) fn held(hold: &Hold) -> Values {
     named(&hold.tenant_id, &hold.key)
         .bind("owner", hold.owner.as_str())
         .bind("token", hold.token)
         .bind("version", hold.version)
 }
 
-fn with_outcome(values: Values, outcome: &Outcome) -> Values {
+pub(super) fn with_outcome(values: Values, outcome: &Outcome) -> Values {
     values
         .bind("state", outcome.state.as_str())
         .bind("exit_code", outcome.exit_code.map(i64::from))

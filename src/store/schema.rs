@@ -10,7 +10,7 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
 /// The SQL of one schema file in a dialect, statement by statement.
-fn statements(text: &str, dialect: Dialect, collation: &str) -> Vec<String> {
+pub(super) fn statements(text: &str, dialect: Dialect, collation: &str) -> Vec<String> {
     let create_view =
         if dialect == Dialect::Sqlite { "CREATE VIEW IF NOT EXISTS" } else { "CREATE OR REPLACE VIEW" };
     let code: String =
@@ -78,6 +78,7 @@ impl Store {
                 ("schema/marks", holds_ledger && !holds_journal),
                 ("schema/outbox", lives_here(Ledger::Payments)),
                 ("schema/onefold", holds_journal),
+                ("schema/idempotency", holds_journal),
                 ("schema/retention", holds_journal),
                 ("schema/sandbox", holds_journal),
             ];

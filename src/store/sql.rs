@@ -353,7 +353,7 @@ fn with_pieces<'a>(text: &'a str, pieces: &[(&str, &str)]) -> Cow<'a, str> {
         .fold(Cow::Borrowed(text), |text, (name, sql)| Cow::Owned(text.replace(&format!("{{{name}}}"), sql)))
 }
 
-enum Token<'a> {
+pub(super) enum Token<'a> {
     Sql(&'a str),
     Parameter(&'a str),
 }
@@ -393,7 +393,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
 }
 
 /// Splits SQL at its `:name` parameters; comments, quoted text and `::` casts are not looked into.
-fn tokens(text: &str) -> Vec<Token<'_>> {
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let is_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let (mut tokens, mut start) = (Vec::new(), 0);

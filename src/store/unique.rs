@@ -3,7 +3,7 @@
 
 use super::enforce::code;
 use super::rows::{LedgerRow, Reader};
-use super::schema::column_types;
+use super::schema::statements;
 use super::sql::{Statement, Value, Values};
 use super::{Connection, Database, Dialect, Store};
 use crate::core::ledger::{Order, Payment};
@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 status_type!(
     /// What is to be there once.
     Unique {
+        /// A key is taken once, for all time: a table, for the service that takes the orders.
+        Record = "record",
         /// Of the live orders of a tenant one carries a key.
         LiveKey = "live_key",
         /// A buyer has one live order a show.
@@ -27,7 +29,7 @@ status_type!(
 impl Unique {
     pub const fn ledger(self) -> Ledger {
         match self {
-            Self::LiveKey | Self::LiveShow => Ledger::Orders,
+            Self::Record | Self::LiveKey | Self::LiveShow => Ledger::Orders,
             Self::Charge => Ledger::Payments,
             Self::Inbox => Ledger::Messages,
         }
@@ -36,6 +38,9 @@ impl Unique {
     /// What it keeps, for a person.
     pub const fn meaning(self) -> &'static str {
         match self {
+            Self::Record => {
+                "a table in which a service takes each key once, and finds the first result again"
+            }
             Self::LiveKey => "of the live orders of a tenant, one carries a key",
             Self::LiveShow => "a buyer has one live order a show",
             Self::Charge => "one payment row a charge",
@@ -46,6 +51,7 @@ impl Unique {
     /// The index's or table's name.
     pub fn name(self) -> String {
         match self {
+            Self::Record => "onefold_idempotency".to_owned(),
             Self::Inbox => "onefold_inbox".to_owned(),
             _ => format!("onefold_unique_{self}"),
         }
@@ -56,8 +62,13 @@ impl Unique {
         match self {
             Self::LiveKey => Some("onefold_live_key"),
             Self::LiveShow => Some("onefold_live_user"),
-            Self::Charge | Self::Inbox => None,
+            Self::Record | Self::Charge | Self::Inbox => None,
         }
+    }
+
+    /// Whether it is a table: its rows are evidence, so it is never removed.
+    pub const fn is_table(self) -> bool {
+        matches!(self, Self::Record | Self::Inbox)
     }
 }
 
@@ -137,7 +148,7 @@ impl Store {
                         });
                     }
                 }
-                Unique::Inbox => {}
+                Unique::Record | Unique::Inbox => {}
             }
         }
         Ok(found)
@@ -156,8 +167,8 @@ impl Store {
                     continue;
                 }
                 let collation = database.binary_collation().await?;
-                let sql = code(self.queries.get(&file)?);
-                all.push((database, column_types(sql.trim(), database.dialect, collation)));
+                let made = statements(self.queries.get(&file)?, database.dialect, collation);
+                all.extend(made.into_iter().map(|sql| (database, sql)));
             }
         }
         Ok(all)
@@ -165,8 +176,10 @@ impl Store {
 
     /// What an index of ours is made of, in one database: a name and the file that makes it.
     fn parts(&self, unique: Unique, database: &Database) -> Result<Vec<(String, String)>> {
-        if unique == Unique::Inbox {
-            return Ok(vec![(unique.name(), "unique/inbox".to_owned())]);
+        match unique {
+            Unique::Record => return Ok(vec![(unique.name(), "schema/idempotency".to_owned())]),
+            Unique::Inbox => return Ok(vec![(unique.name(), "unique/inbox".to_owned())]),
+            Unique::LiveKey | Unique::LiveShow | Unique::Charge => {}
         }
         let folder = database.dialect.folder();
         let file = format!("unique/{folder}/{unique}");
@@ -231,7 +244,7 @@ impl Store {
                 self.unique_installed(database).await?.into_iter().filter(of_it).collect();
             there.sort_by_key(|i| i.is_column);
             let mut connection = database.connection().await?;
-            for ours in there.iter().filter(|_| unique != Unique::Inbox) {
+            for ours in there.iter().filter(|_| !unique.is_table()) {
                 self.remove_one(&mut connection, database, ours).await?;
                 removed += 1;
             }

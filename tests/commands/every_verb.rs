@@ -63,9 +63,12 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(6, &["thaw", freeze]);
     json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     json(0, &["once", "list"]);
+    json(0, &["guard", "status"]);
+    json(0, &["guard", "drill", "--requests", "2"]);
+    json(0, &["guard", "snippets", "--for", "java"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 19] = [
+    let errors: [(i32, &[&str]); 22] = [
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -99,6 +102,9 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["once", "--key", "k"]),
         (7, &["once", "--key", "k", "--", "true"]),
         (2, &["once", "show", "none"]),
+        (2, &["guard", "drill", "--fault", "bad-luck"]),
+        (2, &["guard", "drill", "--yes"]),
+        (7, &["guard", "drill", "--url", "http://127.0.0.1:9/"]),
         (2, &["once", "settle", "k", "--as", "failed", "--because", "x"]),
         (2, &["whatever"]),
     ];
@@ -182,7 +188,7 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
-    let below: [&[&str]; 7] = [
+    let below: [&[&str]; 9] = [
         &["queries", "export"],
         &["provider", "test"],
         &["guard", "install"],
@@ -190,6 +196,8 @@ fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
         &["guard", "remove"],
         &["guard", "retention"],
         &["guard", "gc"],
+        &["guard", "drill"],
+        &["guard", "snippets"],
     ];
     let verbs = VERBS.iter().map(std::slice::from_ref);
     for verb in verbs.chain(below).chain([&["check"][..]]) {

@@ -1,7 +1,7 @@
 //! `onefold guard`
 
 use crate::common::book::Book;
-use crate::common::site::{Kind, Site};
+use crate::common::site::{Kind, Site, run};
 use crate::{doubled, on_each_database};
 
 on_each_database![
@@ -13,6 +13,7 @@ on_each_database![
     installing_and_removing_may_be_done_twice,
     the_sql_is_shown_for_a_dba,
     an_index_that_could_not_be_built_leaves_nothing_behind,
+    the_table_of_keys_is_made_beside_the_orders,
 ];
 
 /// The doubled purchase, both of whose orders carry one key.
@@ -150,4 +151,35 @@ fn an_index_that_could_not_be_built_leaves_nothing_behind(site: &Site) {
     site.sql("UPDATE orders SET status = 'CANCELLED' WHERE order_id = 'O-2'");
     site.run(&["guard", "install"]).ends(0);
     assert!(!site.may(&order("O-3", "k")));
+}
+
+fn the_table_of_keys_is_made_beside_the_orders(site: &Site) {
+    // The journal elsewhere, so that the orders' database has no table of keys by `init`.
+    let journal = format!("sqlite:{}", site.path("journal.db").display());
+    let ledger = |name: &str| format!("[ledgers.{name}]\nurls = [\"{}\"]\n", site.url);
+    let ledgers = ["orders", "payments", "inventory", "messages"].map(ledger).concat();
+    let config = site.configured(&format!("journal = \"{journal}\"\n{ledgers}"));
+    let run = |line: &[&str]| {
+        let mut command = site.command(&[&["--config", &config], line].concat());
+        run(command.env_remove("ONEFOLD_DATABASE_URL"), line)
+    };
+    run(&["init"]).ends(0);
+    assert!(!site.may("SELECT 1 FROM onefold_idempotency"));
+    run(&["guard", "status"]).ends(0).prints("onefold_idempotency missing 0");
+    run(&["guard", "install", "--print"]).ends(0).prints("CREATE TABLE IF NOT EXISTS onefold_idempotency");
+    run(&["guard", "install"])
+        .ends(0)
+        .prints("onefold_idempotency is installed")
+        .prints("onefold_unique_live_key is installed");
+    run(&["guard", "install"]).ends(0).prints("onefold_idempotency is there already");
+    assert!(site.may("UPDATE onefold_idempotency SET note = 'kept'"));
+    run(&["guard", "status"]).ends(0).prints("onefold_idempotency holds 0");
+    run(&["guard", "remove"])
+        .ends(0)
+        .prints("onefold_idempotency stays: its rows are evidence.")
+        .prints("onefold_unique_live_key is removed.");
+    assert!(site.may("SELECT 1 FROM onefold_idempotency"));
+    // Keys of `once` stay where the journal is.
+    run(&["once", "--key", "k", "--", "true"]).ends(0);
+    assert_eq!(site.column("SELECT COUNT(*) FROM onefold_idempotency"), ["0"]);
 }

@@ -6,10 +6,10 @@ mod listed;
 mod operation;
 mod patience;
 mod rules;
-mod secrets;
+pub mod secrets;
 mod settings;
 mod template;
-mod wire;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

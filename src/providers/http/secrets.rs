@@ -78,7 +78,7 @@ impl Secrets {
         Ok(Self { by_name, disguises })
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.by_name.get(name).map(String::as_str)
     }
 

@@ -26,6 +26,47 @@ pub struct Outgoing {
     pub body: Option<String>,
 }
 
+impl Outgoing {
+    /// A request that has nothing but its method and place yet.
+    ///
+    /// # Errors
+    /// Usage, where one of them is none.
+    pub fn new(method: &str, url: &str) -> Result<Self> {
+        let method = Method::from_bytes(method.to_uppercase().as_bytes())
+            .map_err(|_| Error::usage(format!("{method:?} is no method")).hint("--method POST"))?;
+        let url = Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| {
+                // It may hold a password, so it is not told.
+                Error::usage("the URL is none of HTTP").hint("--url https://HOST/PATH")
+            })?;
+        Ok(Self { method, url, headers: Vec::new(), body: None })
+    }
+
+    /// The same with a header more, which stands in the place of one of its name.
+    ///
+    /// # Errors
+    /// Usage, naming the header and never its value, where one of them cannot stand in a header.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self> {
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+            Error::usage(format!("{name:?} is no name of a header")).hint("such as Idempotency-Key")
+        })?;
+        let mut told = HeaderValue::from_str(value).map_err(|_| {
+            Error::usage(format!("the value of the header {name} has what no header may have"))
+                .hint("no line breaks, and no letters beyond ASCII")
+        })?;
+        told.set_sensitive(true);
+        self.headers.retain(|(there, _)| *there != header);
+        self.headers.push((header, told));
+        Ok(self)
+    }
+
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|(there, _)| there.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct Reply {
@@ -34,14 +75,14 @@ pub struct Reply {
     pub retry_after: Option<Duration>,
     /// `None`, where it is no JSON.
     pub body: Option<Value>,
-    /// Whether there was a body, readable or not.
-    pub has_body: bool,
+    /// The body as it arrived; empty where there was none.
+    pub bytes: Vec<u8>,
 }
 
 impl Reply {
     /// Whether there is a body that is no JSON.
     pub const fn is_unreadable(&self) -> bool {
-        self.has_body && self.body.is_none()
+        !self.bytes.is_empty() && self.body.is_none()
     }
 }
 
@@ -124,12 +165,7 @@ impl Wire {
                 }
             }
         }
-        Exchange::Reply(Reply {
-            status,
-            retry_after,
-            body: serde_json::from_slice(&bytes).ok(),
-            has_body: !bytes.is_empty(),
-        })
+        Exchange::Reply(Reply { status, retry_after, body: serde_json::from_slice(&bytes).ok(), bytes })
     }
 }
 

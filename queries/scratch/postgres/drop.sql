@@ -1,0 +1,2 @@
+-- Removes a scratch schema that has been proven, in this transaction, to be a drill's own.
+DROP SCHEMA {scratch} CASCADE
