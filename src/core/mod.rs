@@ -2,6 +2,7 @@
 //! these comes in as arguments, so the same rows always give the same decision.
 
 pub mod canonical;
+pub mod chain;
 pub mod charges;
 pub mod decide;
 pub mod evidence;

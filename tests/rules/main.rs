@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chain;
 mod doubts;
 mod facts;
 mod findings;
