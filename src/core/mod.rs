@@ -26,6 +26,7 @@ pub mod recheck;
 pub mod retention;
 pub mod scope;
 pub mod seen;
+pub mod statement;
 pub mod status;
 pub mod steps;
 pub mod sums;

@@ -11,6 +11,7 @@ mod intents;
 mod orphans;
 mod plan;
 mod recheck;
+mod statement;
 mod steps;
 mod table;
 mod verify;
