@@ -177,7 +177,20 @@ async fn run_line(surroundings: &Config, line: Vec<String>) -> Result<Report> {
     run_command(&config, cli.command).await
 }
 
+/// Runs a command; however it ends, its run has ended.
 async fn run_command(config: &Config, command: Command) -> Result<Report> {
+    let ran = carry_out(config, command).await;
+    if let Err(e) = config.opened.end_run(&config.actor, commands::now()).await
+        && !config.quiet
+    {
+        report::print_note(&format!(
+            "note: the journal does not know that this run has ended: {e}; `onefold history verify --seal` ends it"
+        ));
+    }
+    ran
+}
+
+async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     match command {
         Command::Demo(_) => Err(Error::usage("the demo does not run itself")),
         Command::Init(args) => commands::init::run(config, args).await,

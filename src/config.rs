@@ -4,18 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 
 use crate::core::limits::Limits;
 use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
 use crate::providers::settings::Settings;
 use crate::providers::{ANY, Providers};
 use crate::store::passwords::Passwords;
-use crate::store::{Places, Queries, Statuses, Store, without_password};
+use crate::store::{Database, Places, Queries, Statuses, Store, without_password};
 
 /// The file's name where none is given.
 const FILE: &str = "onefold.toml";
@@ -43,6 +45,26 @@ pub struct Config {
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
     pub actor: String,
+    /// The journals' databases that were opened.
+    pub opened: Opened,
+}
+
+/// The databases in which this run may have written to a journal; a configuration's copies share them.
+#[derive(Clone, Debug, Default)]
+pub struct Opened(Arc<Mutex<Vec<Database>>>);
+
+impl Opened {
+    /// Ends what this run has written of a journal (`core/chain.rs`), so that it does not count as killed.
+    ///
+    /// # Errors
+    /// Failure, where that cannot be recorded; what was done is done.
+    pub async fn end_run(&self, actor: &str, now: Timestamp) -> Result<()> {
+        let databases = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for database in databases {
+            database.end_run(actor, now).await?;
+        }
+        Ok(())
+    }
 }
 
 /// What the command line and the environment say.
@@ -240,6 +262,7 @@ impl Config {
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            opened: Opened::default(),
         })
     }
 
@@ -269,6 +292,7 @@ impl Config {
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            opened: Opened::default(),
         }
     }
 
@@ -301,7 +325,9 @@ impl Config {
 
     /// Opens the databases; `create` makes an SQLite file that is not there.
     pub async fn open(&self, create: bool) -> Result<Store> {
-        Store::open(&self.places, self.queries()?, self.statuses.clone(), create).await
+        let store = Store::open(&self.places, self.queries()?, self.statuses.clone(), create).await?;
+        self.opened.0.lock().unwrap_or_else(PoisonError::into_inner).push(store.journal().clone());
+        Ok(store)
     }
 
     /// Opens the databases, and fails with what to type where onefold's tables are not there.

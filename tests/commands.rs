@@ -39,6 +39,8 @@ mod retention;
 mod settle;
 #[path = "commands/show.rs"]
 mod show;
+#[path = "commands/statement.rs"]
+mod statement;
 #[path = "commands/status.rs"]
 mod status;
 #[path = "commands/thaw.rs"]

@@ -2,6 +2,8 @@
 
 mod common;
 
+#[path = "store/chain.rs"]
+mod chain;
 #[path = "store/clashes.rs"]
 mod clashes;
 #[path = "store/freezes.rs"]

@@ -1,5 +1,7 @@
--- Adds one entry to the journal.
-INSERT INTO onefold_journal (at_us, actor, event, freeze_id, plan_id, intent_id, ledger, tenant_id, row_id,
+-- Adds one entry to the journal, at its place in its chain; a place that is taken is a unique violation.
+INSERT INTO onefold_journal (chain, position, previous_hash, hash,
+                             at_us, actor, event, freeze_id, plan_id, intent_id, ledger, tenant_id, row_id,
                              from_status, to_status, amount_minor, currency, version, note)
-VALUES (:at_us, :actor, :event, :freeze_id, :plan_id, :intent_id, :ledger, :tenant_id, :row_id,
+VALUES (:chain, :position, :previous_hash, :hash,
+        :at_us, :actor, :event, :freeze_id, :plan_id, :intent_id, :ledger, :tenant_id, :row_id,
         :from_status, :to_status, :amount_minor, :currency, :version, :note)

@@ -1,5 +1,5 @@
 -- onefold's own tables: freezes, plans, steps and the journal beside them. Types as in ledgers.sql.
--- Safe to run twice.
+-- Safe to run twice. A column that came later may be null: tables that were made before get it.
 
 -- One row a counter; adding to it first in a transaction also makes those who do wait for each other.
 CREATE TABLE IF NOT EXISTS onefold_counters (
@@ -70,7 +70,8 @@ CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, posi
 CREATE INDEX IF NOT EXISTS onefold_steps_by_row ON onefold_steps (tenant_id, row_id);
 CREATE INDEX IF NOT EXISTS onefold_steps_by_state ON onefold_steps (state);
 
--- Append-only: who, when, what, from where to where, and why.
+-- Append-only: who, when, what, from where to where, and why. Each entry carries the hash of the one before it in
+-- its chain; those from before there were chains have none.
 CREATE TABLE IF NOT EXISTS onefold_journal (
     seq          {serial},
     at_us        BIGINT NOT NULL,
@@ -87,9 +88,26 @@ CREATE TABLE IF NOT EXISTS onefold_journal (
     amount_minor BIGINT,
     currency     {text},
     version      {id},
-    note         {long}
+    note         {long},
+    chain         {id},
+    position      BIGINT,
+    previous_hash {text},
+    hash          {text}
 );
+CREATE UNIQUE INDEX IF NOT EXISTS onefold_journal_by_chain ON onefold_journal (chain, position);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_row ON onefold_journal (tenant_id, row_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_plan ON onefold_journal (plan_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_intent ON onefold_journal (intent_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_event ON onefold_journal (event);
+
+-- Append-only: which chains have ended, and with what. The heads are a chain of their own.
+CREATE TABLE IF NOT EXISTS onefold_heads (
+    position      BIGINT NOT NULL PRIMARY KEY,
+    previous_hash {text} NOT NULL,
+    hash          {text} NOT NULL,
+    chain         {id} NOT NULL UNIQUE,
+    last_position BIGINT NOT NULL,
+    last_hash     {text} NOT NULL,
+    at_us         BIGINT NOT NULL,
+    actor         {text} NOT NULL
+);

@@ -2,7 +2,7 @@
 
 use super::count;
 use crate::core::limits::Limits;
-use crate::core::plan::{Outcome, Plan, PlannedIntent, Sums, refunds};
+use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums, refunds};
 use crate::report::{Column, Report, Table};
 
 /// How many intents are listed unless all are asked for.
@@ -21,7 +21,7 @@ pub fn tell(report: Report, plan: &Plan, limit: usize) -> Report {
             plan.plan_id
         )),
     };
-    tell_sums(report, &plan.sums)
+    tell_sums(report, &plan.sums).table(outside(&plan.outside_sums))
 }
 
 pub fn tell_sums(report: Report, sums: &Sums) -> Report {
@@ -108,6 +108,25 @@ fn stock(sums: &Sums) -> Table {
                 .into_iter()
                 .chain(parts.map(|part| part.to_string())),
         );
+    }
+    table
+}
+
+/// The money that stands in no sum.
+pub fn outside(outside: &[OutsideMoney]) -> Table {
+    let mut table = Table::new([
+        Column::exact("TENANT"),
+        Column::exact("OUTSIDE THE SUMS"),
+        Column::number("CHARGES"),
+        Column::number("AMOUNT"),
+    ]);
+    for o in outside {
+        table.row([
+            o.tenant_id.to_string(),
+            o.status.to_string(),
+            o.charges.to_string(),
+            o.currency.show(o.amount_minor),
+        ]);
     }
     table
 }

@@ -90,17 +90,24 @@ fn is_there(path: &Path) -> Error {
 /// Writes a new file; one that is there is not written over.
 pub fn write_new(path: &Path, text: &str) -> Result<()> {
     use std::io::Write as _;
-    let failed = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => is_there(path),
-        _ => Error::failure(format!("cannot write {}: {e}", path.display())).hint("name another file"),
-    };
-    // A plan holds who bought what: nobody else need read it.
+    let mut file = create_new(path)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| not_written(path, &e))
+}
+
+/// A new file that nobody else may read: it holds who bought what. One that is there is not written over.
+pub fn create_new(path: &Path) -> Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+    options.open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => is_there(path),
+        _ => not_written(path, &e),
+    })
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> Error {
+    Error::failure(format!("cannot write {}: {error}", path.display())).hint("name another file")
 }
 
 /// The four files that flags name one by one, or those of a folder.

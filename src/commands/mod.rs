@@ -30,6 +30,7 @@ mod files;
 mod limits;
 mod progress;
 mod provider_file;
+mod statement;
 mod telling;
 
 use crate::config::Config;

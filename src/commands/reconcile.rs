@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::json;
 
-use super::decided::{LISTED, intents, tell_sums};
+use super::decided::{LISTED, intents, outside, tell_sums};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::plan::detailed_exit;
 use super::progress::Progress;
+use super::statement::{self, StatementFlags};
 use super::{count, freeze_over, new_id, now, scope_in_words};
 use crate::config::Config;
 use crate::core::money::Currency;
@@ -22,18 +23,24 @@ use crate::report::{Column, Report, Table};
   onefold reconcile --show S-204
   onefold reconcile --user U-7318 --from '2026-11-11 20:00' \\
       --timezone Asia/Shanghai --json
+  onefold reconcile --statement settled.csv --amounts decimal \\
+      --map charge=Reference,amount=Gross,currency=Currency,type=Type
 
 Shows the intents with two or more orders or any finding, and each finding with the number of
-intents that have it and the money that is captured on these.")]
+intents that have it and the money that is captured on these.
+
+With --statement, compares a provider's settlement file with the payment ledger instead, and ends
+with 5 where they differ. --from and --to then say when the charges were captured that the file
+must have; without them that is the period of the file's own times.")]
 pub struct ReconcileArgs {
     /// Judge leases and holds as of this time [default: when the scope was frozen, else now]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "statement")]
     as_of: Option<String>,
-    /// List every intent, however many there are
+    /// List every intent or difference, however many there are
     #[arg(long)]
     all: bool,
     /// End with 3 where steps would be planned, with 6 where a person or the provider must decide
-    #[arg(long)]
+    #[arg(long, conflicts_with = "statement")]
     detailed_exitcode: bool,
     #[command(flatten)]
     zone: ZoneFlag,
@@ -41,6 +48,8 @@ pub struct ReconcileArgs {
     scope: ScopeFlags,
     #[command(flatten)]
     policy: PolicyFlags,
+    #[command(flatten)]
+    statement: StatementFlags,
 }
 
 #[derive(Default)]
@@ -51,6 +60,9 @@ struct FindingSum {
 
 pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     let mut scope = args.scope.scope(args.zone)?;
+    if let Some(path) = &args.statement.statement {
+        return statement::run(config, path, &args.statement, &scope, args.zone, args.all).await;
+    }
     let as_of = args.as_of.as_deref().map(|t| args.zone.time("--as-of", t)).transpose()?;
     let store = config.open_ready().await?;
     let progress = Progress::new(config, "reading and joining");
@@ -82,6 +94,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         })).collect::<Vec<_>>(),
         "findings": findings,
         "sums": decided.sums,
+        "outside_sums": decided.outside_sums,
     }))
     .title(scope_in_words(&scope))
     .line(format!(
@@ -95,7 +108,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         0 => report,
         more => report.line(format!("… and {}; all of them with --all", count(more, "more intent"))),
     };
-    let report = tell_sums(report, &decided.sums);
+    let report = tell_sums(report, &decided.sums).table(outside(&decided.outside_sums));
     if !args.detailed_exitcode {
         return Ok(report);
     }

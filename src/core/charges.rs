@@ -106,7 +106,8 @@ fn class(status: PaymentStatus) -> u8 {
     }
 }
 
-fn captured(status: PaymentStatus) -> bool {
+/// Whether money came in under it, whatever became of it.
+pub(super) fn captured(status: PaymentStatus) -> bool {
     class(status) == 0
 }
 

@@ -2,6 +2,7 @@
 //! these comes in as arguments, so the same rows always give the same decision.
 
 pub mod canonical;
+pub mod chain;
 pub mod charges;
 pub mod decide;
 pub mod drill;
@@ -27,6 +28,7 @@ pub mod replies;
 pub mod retention;
 pub mod scope;
 pub mod seen;
+pub mod statement;
 pub mod status;
 pub mod steps;
 pub mod sums;

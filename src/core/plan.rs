@@ -101,6 +101,22 @@ pub struct Plan {
     pub live_orders: u64,
     pub intents: Vec<PlannedIntent>,
     pub sums: Sums,
+    /// What stands outside the sums; for information, so the digest does not cover it.
+    #[serde(default)]
+    pub outside_sums: Vec<OutsideMoney>,
+}
+
+/// Money of a scope that is not captured, or is on its way back, and so stands in no sum: INITIATED,
+/// AUTHORIZED, UNKNOWN, VOIDING, REFUNDING or DISPUTED charges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideMoney {
+    pub tenant_id: TenantId,
+    pub currency: Currency,
+    pub status: PaymentStatus,
+    /// How many.
+    pub charges: u64,
+    /// What they are over and was not given back, in the currency's minor unit.
+    pub amount_minor: i128,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,6 +248,7 @@ pub struct Decided {
     /// Sorted as the contract's section 8 says.
     pub intents: Vec<PlannedIntent>,
     pub sums: Sums,
+    pub outside_sums: Vec<OutsideMoney>,
 }
 
 /// Decides every intent that is in scope.
@@ -280,9 +297,15 @@ pub fn make_of(
         ))
     });
     let intents = intents.into_iter().map(|(_, planned)| planned).collect();
+    let outside_sums = counter.outside();
     let sums = counter.sums();
     check_sums(&sums)?;
-    Ok(Decided { as_of, scope: scope.clone(), policy: policy.clone(), live_orders, intents, sums })
+    if let Some(large) = outside_sums.iter().find(|o| i64::try_from(o.amount_minor).is_err()) {
+        let what = format!("{} {} of tenant {}", large.status, large.currency, large.tenant_id);
+        return Err(PlanError::SumTooLarge { what });
+    }
+    let (scope, policy) = (scope.clone(), policy.clone());
+    Ok(Decided { as_of, scope, policy, live_orders, intents, sums, outside_sums })
 }
 
 /// Decides one intent and lists its steps.
@@ -421,10 +444,21 @@ fn check_sums(sums: &Sums) -> Result<(), PlanError> {
 impl Decided {
     /// Names the plan, and computes its digest.
     pub fn into_plan(self, plan_id: String, made_at: Timestamp, freeze_id: Option<String>) -> Plan {
-        let Self { as_of, scope, policy, live_orders, intents, sums } = self;
+        let Self { as_of, scope, policy, live_orders, intents, sums, outside_sums } = self;
         let digest = String::new();
-        let mut plan =
-            Plan { plan_id, digest, as_of, made_at, freeze_id, scope, policy, live_orders, intents, sums };
+        let mut plan = Plan {
+            plan_id,
+            digest,
+            as_of,
+            made_at,
+            freeze_id,
+            scope,
+            policy,
+            live_orders,
+            intents,
+            sums,
+            outside_sums,
+        };
         plan.digest = plan.compute_digest();
         plan
     }
@@ -447,6 +481,7 @@ impl Plan {
             policy: self.policy.clone(),
             intents: Vec::new(),
             sums: self.sums.clone(),
+            outside_sums: self.outside_sums.clone(),
             ..*self
         }
     }
@@ -458,7 +493,7 @@ impl Plan {
     }
 
     /// `sha256:` and the hex of the hash over the canonical JSON of everything but the plan's
-    /// name, digest, time and freeze. Intent by intent, since there may be a million.
+    /// name, digest, time, freeze and what stands outside its sums. Intent by intent, since there may be a million.
     fn compute_digest(&self) -> String {
         let Self {
             plan_id: _,
@@ -471,6 +506,7 @@ impl Plan {
             live_orders,
             intents,
             sums,
+            outside_sums: _,
         } = self;
         let mut hash = Sha256::new();
         hash.update("{\"as_of\":");

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::charges::Charge;
 use super::facts::is_live_hold;
 use super::ids::*;
 use super::join::Intent;
 use super::money::Currency;
-use super::plan::{MoneySum, Outcome, PlannedIntent, StockSum, Sums};
+use super::plan::{MoneySum, Outcome, OutsideMoney, PlannedIntent, StockSum, Sums};
 use super::status::{Ledger, PaymentStatus};
 use super::time::Timestamp;
 
@@ -43,6 +44,8 @@ pub type Parts = [i128; 6];
 pub struct Counter {
     money: BTreeMap<(TenantId, Currency), Parts>,
     stock: BTreeMap<(TenantId, ShowId), Parts>,
+    /// Per (tenant, currency, status): charges and their money.
+    outside: BTreeMap<(TenantId, Currency, PaymentStatus), (u64, i128)>,
 }
 
 impl Counter {
@@ -72,6 +75,12 @@ impl Counter {
                     self.money(tenant_id, row.currency, stays, net);
                 }
             }
+            if stands_outside(charge) {
+                let key = (tenant_id.clone(), row.currency, charge.status);
+                let (charges, amount) = self.outside.entry(key).or_default();
+                *charges += 1;
+                *amount += i128::from(row.left_minor());
+            }
         }
         for step in &planned.steps {
             if let (Some(amount), Some(currency)) = (step.amount_minor, step.currency)
@@ -88,6 +97,20 @@ impl Counter {
         }
     }
 
+    /// The money that no sum has, by tenant, currency and status.
+    pub fn outside(&self) -> Vec<OutsideMoney> {
+        let outside = self.outside.iter().map(|((tenant_id, currency, status), (charges, amount_minor))| {
+            OutsideMoney {
+                tenant_id: tenant_id.clone(),
+                currency: *currency,
+                status: *status,
+                charges: *charges,
+                amount_minor: *amount_minor,
+            }
+        });
+        outside.collect()
+    }
+
     pub fn sums(self) -> Sums {
         let money = self.money.into_iter().map(|((tenant_id, currency), parts)| {
             let [captured, kept, to_refund, in_review, unsettled, clean] = parts;
@@ -99,6 +122,11 @@ impl Counter {
         });
         Sums { money: money.collect(), stock: stock.collect() }
     }
+}
+
+/// Whether a charge holds money, or may, that is not captured money the sums account for (contract, section 7).
+fn stands_outside(charge: &Charge<'_>) -> bool {
+    charge.may_hold_money() && charge.status != PaymentStatus::Captured
 }
 
 impl MoneySum {

@@ -7,11 +7,11 @@ use crate::core::ledger::Shard;
 use crate::core::plan::{Plan, PlannedIntent, Step};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
-use crate::store::Connection;
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Mark, Move, Moved, RowState};
 use crate::store::outbox::OutboxRequest;
 use crate::store::steps::{Claim, StepRecord, StepState};
+use crate::store::{Connection, Transaction};
 
 /// A step with where it stands in its plan.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +227,7 @@ impl Executor<'_> {
     /// worker had done already, and why it stopped before the end.
     async fn move_together(
         &self,
-        tx: &mut Connection,
+        tx: &mut Transaction,
         places: &[(Place<'_>, Shard)],
         before: &[StepRecord],
         leaving: Option<&OutboxRequest>,
@@ -297,7 +297,7 @@ impl Executor<'_> {
     /// As [`Executor::record`], in a transaction of the journal's database.
     pub(super) async fn record_on(
         &self,
-        on: &mut Connection,
+        on: &mut Transaction,
         record: &StepRecord,
         event: Event,
     ) -> Result<()> {

@@ -28,7 +28,7 @@ pub struct ReadOptions {
 
 /// The text of an option names nothing that there is; says what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadOption(String);
+pub struct BadOption(pub(super) String);
 
 impl fmt::Display for BadOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

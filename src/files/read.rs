@@ -35,7 +35,7 @@ pub(super) fn read_file<R: FileRow>(
     let faults = FileFaults::new(&*file, Some(R::LEDGER));
     let mut reading = Reading::new(options, R::LEDGER, R::COLUMNS.len(), faults);
     let (mut rows, mut notes, mut maps_used) = (Vec::new(), Vec::new(), None);
-    if let Some((mut records, bytes)) = open(path, &mut reading, &mut notes)
+    if let Some((mut records, bytes)) = open(path, options.encoding, &mut reading.faults, &mut notes)
         && let Some(header) = read_header::<R>(&mut records, &mut reading)
     {
         notes.extend(header.notes.iter().cloned());
@@ -56,15 +56,16 @@ pub(super) fn read_file<R: FileRow>(
 }
 
 /// Finds out how a file is encoded and what separates its cells. Also gives the count of bytes read.
-fn open(
+pub(super) fn open(
     path: &Path,
-    reading: &mut Reading<'_>,
+    encoding: Encoding,
+    faults: &mut FileFaults,
     notes: &mut Vec<String>,
 ) -> Option<(Records<Box<dyn Read>>, BytesRead)> {
-    let text = match decode::open(path, reading.options.encoding) {
+    let text = match decode::open(path, encoding) {
         Ok(text) => text,
         Err(problem) => {
-            reading.faults.add(Place::default(), None, problem);
+            faults.add(Place::default(), None, problem);
             return None;
         }
     };
@@ -156,7 +157,7 @@ fn read_rows<R: FileRow>(
 }
 
 /// Why the rest of a file is not read.
-fn broken_file(broken: Broken, place: Place<'_>, faults: &mut FileFaults) {
+pub(super) fn broken_file(broken: Broken, place: Place<'_>, faults: &mut FileFaults) {
     let escaped = |bytes: &[u8]| bytes.iter().map(|b| format!("\\x{b:02X}")).collect::<String>();
     let (value, problem) = match broken {
         Broken::UnclosedQuote { .. } => (None, Problem::new("a quotation mark that is never closed")),

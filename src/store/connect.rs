@@ -3,17 +3,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::{Any, AnyPool, Connection as _, Row as _};
 
 use super::sql::{Queries, Statement, Values};
+use super::transaction::{Chains, Transaction};
 use crate::error::{Error, Result};
 
 /// A connection to any of the databases.
 pub type Connection = sqlx::AnyConnection;
-
-/// A transaction on any of the databases; what is not committed is rolled back.
-pub type Transaction = sqlx::Transaction<'static, Any>;
 
 /// Which SQL a database speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,8 @@ pub struct Database {
     pub label: String,
     /// Whether it has the tables for copies of freezes, once that has been looked up.
     pub(super) has_copies: Arc<OnceLock<bool>>,
+    /// Of this run, where it is the journal's database.
+    pub(super) chains: Arc<Chains>,
 }
 
 impl Database {
@@ -172,7 +174,7 @@ impl Database {
             .connect(&url)
             .await
             .map_err(|e| cannot_connect(&label, dialect, &e))?;
-        Ok(Self { pool, dialect, label, has_copies: Arc::default() })
+        Ok(Self { pool, dialect, label, has_copies: Arc::default(), chains: Arc::new(Chains::new()) })
     }
 
     pub async fn connection(&self) -> Result<sqlx::pool::PoolConnection<Any>> {
@@ -182,11 +184,11 @@ impl Database {
     /// A transaction that means to write: on SQLite it takes the write lock at once, since a
     /// deferred read-then-write fails with BUSY as soon as there are two writers.
     pub async fn begin(&self) -> Result<Transaction> {
-        match self.dialect {
+        let inner = match self.dialect {
             Dialect::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
             Dialect::Postgres | Dialect::Mysql => self.pool.begin().await,
-        }
-        .map_err(|e| self.failed(&e))
+        };
+        Ok(Transaction::new(inner.map_err(|e| self.failed(&e))?, self.chains.clone()))
     }
 
     pub async fn commit(&self, tx: Transaction) -> Result<()> {
@@ -198,7 +200,10 @@ impl Database {
     /// key that another adds in this moment) it is undone and done again, after a pause that grows.
     ///
     /// So the work changes nothing but this database: no request to a provider is made in it.
-    pub async fn transaction<T>(&self, mut work: impl AsyncFnMut(&mut Connection) -> Result<T>) -> Result<T> {
+    pub async fn transaction<T>(
+        &self,
+        mut work: impl AsyncFnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
         for pause in PAUSES_MILLIS {
             match self.transaction_once(&mut work).await {
                 Err(clash) if clash.is_clash() => tokio::time::sleep(about(pause)).await,
@@ -212,7 +217,7 @@ impl Database {
 
     async fn transaction_once<T>(
         &self,
-        work: &mut impl AsyncFnMut(&mut Connection) -> Result<T>,
+        work: &mut impl AsyncFnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
         let mut tx = self.begin().await?;
         let done = work(&mut tx).await?;
@@ -245,6 +250,15 @@ impl Database {
 
     pub(super) async fn fetch(&self, on: &mut Connection, statement: &Statement) -> Result<Vec<AnyRow>> {
         statement.query().fetch_all(on).await.map_err(|e| self.failed(&e))
+    }
+
+    /// The rows one by one, as the database gives them.
+    pub(super) fn stream<'s>(
+        &'s self,
+        on: &'s mut Connection,
+        statement: &'s Statement,
+    ) -> BoxStream<'s, Result<AnyRow>> {
+        statement.query().fetch(on).map_err(|e| self.failed(&e)).boxed()
     }
 
     /// How many rows it changed or matched.

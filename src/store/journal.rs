@@ -5,12 +5,13 @@ use serde::Serialize;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{Connection, Store};
+use super::{Connection, Database, Queries, Store, Transaction};
+use crate::core::chain::{Content, Link};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
 use crate::core::status::{Ledger, status_type};
 use crate::core::time::Timestamp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 status_type!(Event {
     Froze = "froze",
@@ -59,6 +60,8 @@ status_type!(Event {
     /// Records of idempotency keys moved down the tiers.
     KeysMoved = "keys-moved",
     Imported = "imported",
+    /// The last entry of a run's chain.
+    Ended = "ended",
 });
 
 /// One entry. What does not apply is left out.
@@ -129,23 +132,38 @@ impl Entry {
 }
 
 impl Entry {
-    fn values(&self) -> Values {
-        Values::new()
+    /// What it says, in the order of `core/chain.rs`.
+    pub(super) fn content(&self) -> Content {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        vec![
+            ("at_us", self.at.map(|at| at.micros().to_string())),
+            ("actor", text(Some(&self.actor))),
+            ("event", text(Some(&self.event))),
+            ("freeze_id", self.freeze_id.clone()),
+            ("plan_id", self.plan_id.clone()),
+            ("intent_id", self.intent_id.clone()),
+            ("ledger", text(self.ledger.map(Ledger::as_str))),
+            ("tenant_id", text(self.tenant_id.as_ref().map(TenantId::as_str))),
+            ("row_id", text(self.row_id.as_ref().map(RowId::as_str))),
+            ("from_status", self.from.clone()),
+            ("to_status", self.to.clone()),
+            ("amount_minor", self.amount_minor.map(|minor| minor.to_string())),
+            ("currency", self.currency.clone()),
+            ("version", text(self.version.as_ref().map(Version::as_str))),
+            ("note", self.note.clone()),
+        ]
+    }
+
+    fn values(&self, content: Content, link: &Link) -> Values {
+        let values = Values::new()
+            .bind("chain", link.chain.as_str())
+            .bind("position", link.position)
+            .bind("previous_hash", link.previous_hash.as_str())
+            .bind("hash", link.hash.as_str())
             .bind("at_us", self.at.map(Timestamp::micros))
-            .bind("actor", self.actor.as_str())
-            .bind("event", self.event.as_str())
-            .bind("freeze_id", self.freeze_id.as_deref())
-            .bind("plan_id", self.plan_id.as_deref())
-            .bind("intent_id", self.intent_id.as_deref())
-            .bind("ledger", self.ledger.map(Ledger::as_str))
-            .bind("tenant_id", self.tenant_id.as_ref().map(TenantId::as_str))
-            .bind("row_id", self.row_id.as_ref().map(RowId::as_str))
-            .bind("from_status", self.from.as_deref())
-            .bind("to_status", self.to.as_deref())
-            .bind("amount_minor", self.amount_minor)
-            .bind("currency", self.currency.as_deref())
-            .bind("version", self.version.as_ref().map(Version::as_str))
-            .bind("note", self.note.as_deref())
+            .bind("amount_minor", self.amount_minor);
+        let texts = content.into_iter().filter(|(name, _)| !["at_us", "amount_minor"].contains(name));
+        texts.fold(values, |values, (name, text)| values.bind(name, text))
     }
 }
 
@@ -163,14 +181,20 @@ pub struct Search {
 impl Store {
     /// Writes an entry by itself.
     pub async fn append(&self, entry: &Entry) -> Result<()> {
-        let mut connection = self.journal().connection().await?;
-        self.append_on(&mut connection, entry).await
+        self.journal().transaction(async |tx| self.append_on(tx, entry).await).await
     }
 
-    /// Writes an entry in a transaction of the journal's database, beside the change it tells of.
-    pub async fn append_on(&self, on: &mut Connection, entry: &Entry) -> Result<()> {
-        let journal = self.journal();
-        journal.execute(on, &journal.statement(&self.queries, "journal/append", &entry.values())?).await?;
+    /// Writes an entry in a transaction of the journal's database, beside the change it tells of: the next
+    /// of the chain that the transaction has to itself.
+    ///
+    /// # Errors
+    /// A clash, where another run has ended that chain: the transaction, run again, begins a new one.
+    pub async fn append_on(&self, on: &mut Transaction, entry: &Entry) -> Result<()> {
+        let link = on.next_link(&entry.content());
+        if !self.journal().write_entry(on, entry, &link).await? {
+            return Err(Error::clash(format!("the journal's chain {} was ended meanwhile", link.chain)));
+        }
+        on.written(link);
         Ok(())
     }
 
@@ -202,6 +226,14 @@ impl Store {
             super::steps::note_step(&mut evidence, &super::steps::decode(&row)?);
         }
         Ok(evidence)
+    }
+}
+
+impl Database {
+    /// Whether the entry could be written; false where its place in the chain is taken.
+    pub(super) async fn write_entry(&self, on: &mut Connection, entry: &Entry, link: &Link) -> Result<bool> {
+        let values = entry.values(entry.content(), link);
+        self.insert(on, &self.statement(&Queries::default(), "journal/append", &values)?).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! The only user of sqlx: connections, dialects, SQL files, and rows to core types and back.
 
+pub mod chain;
 pub mod connect;
 pub mod copies;
 pub mod enforce;
@@ -25,9 +26,12 @@ pub mod statuses;
 pub mod steps;
 pub mod unique;
 
-pub use connect::{Connection, Database, Dialect, Transaction, without_password};
+mod transaction;
+
+pub use connect::{Connection, Database, Dialect, without_password};
 pub use sql::Queries;
 pub use statuses::Statuses;
+pub use transaction::Transaction;
 
 use crate::core::ledger::Shard;
 use crate::core::status::Ledger;

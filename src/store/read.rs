@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::Hash;
 
+use futures_util::TryStreamExt as _;
+
 use super::rows::{Buyer, LedgerRow};
 use super::sql::{Statement, Values, statements};
 use super::{BATCH, Store};
@@ -47,6 +49,19 @@ impl Store {
         }
         reading.start_at_rows(&rows).await?;
         reading.finish().await
+    }
+
+    /// Every payment row, one by one: a ledger may be large.
+    pub async fn each_payment(&self, mut take: impl FnMut(Payment)) -> Result<()> {
+        for (shard, database) in self.shards(Ledger::Payments) {
+            let statement = self.ledger_statement::<Payment>(database, "reads/everything", &Values::new())?;
+            let mut connection = database.connection().await?;
+            let mut rows = database.stream(&mut connection, &statement);
+            while let Some(row) = rows.try_next().await? {
+                take(Payment::decode(&row, shard, &self.statuses)?);
+            }
+        }
+        Ok(())
     }
 
     /// One row by its id; `None` when it is gone.

@@ -15,15 +15,20 @@ pub(super) fn statements(text: &str, dialect: Dialect, collation: &str) -> Vec<S
         if dialect == Dialect::Sqlite { "CREATE VIEW IF NOT EXISTS" } else { "CREATE OR REPLACE VIEW" };
     let code: String =
         text.lines().filter(|l| !l.starts_with("--")).fold(String::new(), |sql, l| sql + l + "\n");
-    column_types(&code, dialect, collation)
+    let code = column_types(&code, dialect, collation)
         .replace("{create_view}", create_view)
         .replace("{now_us}", now_us(dialect))
-        .replace("{lease_until}", lease_until(dialect))
-        .split(";\n")
-        .map(str::trim)
-        .filter(|s| !s.is_empty())
-        .map(str::to_owned)
-        .collect()
+        .replace("{lease_until}", lease_until(dialect));
+    let mut all: Vec<String> = Vec::new();
+    for piece in code.split(";\n") {
+        match all.last_mut() {
+            // Between dollars a semicolon ends a line of a function's body.
+            Some(open) if open.matches("$$").count() % 2 == 1 => *open = format!("{open};\n{piece}"),
+            _ => all.push(piece.trim().to_owned()),
+        }
+    }
+    all.retain(|sql| !sql.is_empty());
+    all
 }
 
 /// The text with the dialect's own types for ids, short text, documents and growing numbers.
@@ -39,9 +44,25 @@ pub(super) fn column_types(text: &str, dialect: Dialect, collation: &str) -> Str
     text.replace("{id}", id).replace("{text}", id).replace("{long}", long).replace("{serial}", serial)
 }
 
+/// A table of onefold's own and its columns, each with its declaration; `None` for any other statement.
+/// Such a file declares a column a line.
+fn declared(sql: &str) -> Option<(&str, Vec<(&str, &str)>)> {
+    let (table, rest) = sql.strip_prefix("CREATE TABLE IF NOT EXISTS ")?.split_once(" (\n")?;
+    let (columns, _) = rest.rsplit_once("\n)")?;
+    let column = |line| {
+        let declaration = str::trim(line).trim_end_matches(',');
+        // What is no column begins in capitals: PRIMARY KEY, UNIQUE.
+        let name =
+            declaration.split(' ').next().filter(|name| name.starts_with(|c: char| c.is_lowercase()))?;
+        Some((name, declaration))
+    };
+    table.starts_with("onefold_").then(|| (table, columns.lines().filter_map(column).collect()))
+}
+
 impl Store {
     /// Creates what is missing of the ledgers, of onefold's own tables and of the sandbox
-    /// provider's books; what is there is left as it is. All of a database at once, but on MySQL,
+    /// provider's books; a table of onefold's own that was made before gets the columns that came
+    /// later, and what else is there is left as it is. All of a database at once, but on MySQL,
     /// where each statement that changes the schema commits by itself.
     pub async fn init(&self) -> Result<()> {
         let schema = self.schema().await?;
@@ -50,15 +71,18 @@ impl Store {
             database
                 .transaction(async |tx| {
                     for (_, sql) in statements() {
-                        database.run(tx, sql).await?;
+                        database.run_script(tx, sql).await?;
                     }
                     Ok(())
                 })
                 .await?;
         }
         let journal = self.journal();
-        let statement = journal.statement(&self.queries, "freezes/start_counter", &Values::new())?;
-        journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await
+        for counter in ["freezes/start_counter", "journal/start_heads"] {
+            let statement = journal.statement(&self.queries, counter, &Values::new())?;
+            journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await?;
+        }
+        Ok(())
     }
 
     /// The statements that [`Store::init`] runs, each with its database.
@@ -72,6 +96,7 @@ impl Store {
             // its ledgers lives.
             let holds_ours = Ledger::ALL.into_iter().any(|l| !self.is_foreign_ledger(l) && lives_here(l));
             let holds_journal = std::ptr::eq(database, self.journal());
+            let append_only = format!("schema/{}/append_only", database.dialect.folder());
             let files = [
                 ("schema/ledgers", holds_ours),
                 ("schema/enforce", holds_ledger),
@@ -80,14 +105,32 @@ impl Store {
                 ("schema/onefold", holds_journal),
                 ("schema/idempotency", holds_journal),
                 ("schema/retention", holds_journal),
+                (append_only.as_str(), holds_journal),
                 ("schema/sandbox", holds_journal),
             ];
             for (file, _) in files.into_iter().filter(|(_, wanted)| *wanted) {
-                let made = statements(self.queries.get(file)?, database.dialect, collation);
-                all.extend(made.into_iter().map(|sql| (database, sql)));
+                for sql in statements(self.queries.get(file)?, database.dialect, collation) {
+                    let later = self.later_columns(database, &sql).await?;
+                    all.push((database, sql));
+                    all.extend(later.into_iter().map(|sql| (database, sql)));
+                }
             }
         }
         Ok(all)
+    }
+
+    /// What gives a table of onefold's own, where it is there already, the columns that it lacks.
+    async fn later_columns(&self, database: &Database, made_by: &str) -> Result<Vec<String>> {
+        let Some((table, columns)) = declared(made_by) else { return Ok(Vec::new()) };
+        let file = format!("schema/{}/columns", database.dialect.folder());
+        let statement = database.statement(&self.queries, &file, &Values::new().bind("table_name", table))?;
+        let mut connection = database.connection().await?;
+        let there = database.fetch(&mut connection, &statement).await?;
+        let there = there.iter().map(|row| super::rows::Reader::new(row, &file).needed("name"));
+        let there = there.collect::<Result<Vec<_>>>()?;
+        let lacks = |name: &str| !there.is_empty() && there.iter().all(|n| n != name);
+        let later = columns.into_iter().filter(|(name, _)| lacks(name));
+        Ok(later.map(|(_, declaration)| format!("ALTER TABLE {table} ADD COLUMN {declaration}")).collect())
     }
 
     /// Fails with what to type where onefold's own tables are not there.
@@ -97,6 +140,9 @@ impl Store {
         if journal.rows_of("onefold_counters", &statement).await?.is_empty() {
             return Err(not_ready(journal));
         }
+        // The youngest of the tables: where it is missing, the others are of an older version.
+        let statement = journal.statement(&self.queries, "journal/newest_head", &Values::new())?;
+        journal.rows_of("onefold_heads", &statement).await?;
         for database in self.databases().iter().filter(|d| !std::ptr::eq(*d, journal)) {
             let values = Values::new().bind("step_key", "");
             let statement = database.statement(&self.queries, "marks/by_key", &values)?;
@@ -107,8 +153,8 @@ impl Store {
 }
 
 fn not_ready(database: &Database) -> Error {
-    Error::usage(format!("{} has no onefold tables", database.label))
-        .hint("create them with `onefold init` (or see its SQL with `onefold init --print`)")
+    Error::usage(format!("{} has no onefold tables, or those of an older version", database.label))
+        .hint("create what is missing with `onefold init` (or see its SQL with `onefold init --print`)")
 }
 
 impl Database {
@@ -149,11 +195,6 @@ impl Database {
         rows.first().map(|row| super::rows::Reader::new(row, "pg_class").needed("name")).transpose()
     }
 
-    async fn run(&self, connection: &mut Connection, sql: &str) -> Result<()> {
-        let statement = Statement { sql: sql.to_owned(), arguments: Vec::new() };
-        self.execute(connection, &statement).await.map(|_| ())
-    }
-
     /// On MySQL, the collation that compares byte for byte and does not pad: MariaDB and MySQL name it differently.
     pub(super) async fn binary_collation(&self) -> Result<&'static str> {
         if self.dialect != Dialect::Mysql {
@@ -167,5 +208,38 @@ impl Database {
             None => String::new(),
         };
         Ok(if version.contains("MariaDB") { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Queries;
+
+    #[test]
+    fn only_tables_of_onefold_are_compared_column_by_column() {
+        let sql = "CREATE TABLE IF NOT EXISTS onefold_x (\n    a BIGINT NOT NULL,\n    b VARCHAR(9) NULL,\n    UNIQUE (a, b)\n)";
+        assert_eq!(
+            declared(sql),
+            Some(("onefold_x", vec![("a", "a BIGINT NOT NULL"), ("b", "b VARCHAR(9) NULL")]))
+        );
+        assert_eq!(declared(&sql.replace("onefold_x", "orders")), None);
+        assert_eq!(declared("CREATE INDEX IF NOT EXISTS onefold_i ON onefold_x (a)"), None);
+    }
+
+    #[test]
+    fn every_table_of_ours_is_read_whole() {
+        let text = Queries::default();
+        for file in ["onefold", "enforce", "marks", "outbox", "sandbox"].map(|f| format!("schema/{f}")) {
+            let text = text.find(&file).unwrap();
+            let made = statements(text, Dialect::Sqlite, "");
+            let tables: Vec<_> = made.iter().filter_map(|sql| declared(sql)).collect();
+            assert_eq!(tables.len(), text.matches("CREATE TABLE").count(), "{file}");
+            let columns: usize = tables.iter().map(|(_, columns)| columns.len()).sum();
+            let lines = text
+                .lines()
+                .filter(|l| l.starts_with("    ") && l.trim_start().starts_with(char::is_lowercase));
+            assert!(columns > 0 && columns <= lines.count(), "{file}");
+        }
     }
 }

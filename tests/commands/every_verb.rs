@@ -59,6 +59,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["apply", plan, "--yes"]);
     json(0, &["status"]);
     json(0, &["history"]);
+    json(0, &["history", "verify"]);
+    json(0, &["history", "export", "--output", "journal.jsonl"]);
     json(0, &["requeue", "M-B", "--tenant", "t", "--because", "x"]);
     json(6, &["thaw", freeze]);
     json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
@@ -188,7 +190,9 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
-    let below: [&[&str]; 9] = [
+    let below: [&[&str]; 11] = [
+        &["history", "verify"],
+        &["history", "export"],
         &["queries", "export"],
         &["provider", "test"],
         &["guard", "install"],

@@ -8,7 +8,8 @@ on_each_database![
     a_request_is_a_row_and_is_done_when_the_service_says_so,
     a_refusal_puts_the_payment_back,
     the_services_own_report_is_counted_once,
-    a_request_that_left_before_it_was_recorded_is_found,
+    apply_finds_a_request_that_left_before_it_was_recorded,
+    converge_finds_a_request_that_left_before_it_was_recorded,
     a_charge_in_doubt_is_asked_about,
     on_a_server_it_is_what_stands_where_nothing_is_said,
 ];
@@ -102,29 +103,28 @@ fn the_services_own_report_is_counted_once(site: &Site) {
     shop.run(&["verify", &plan]).ends(0);
 }
 
-fn a_request_that_left_before_it_was_recorded_is_found(site: &Site) {
-    for gone_on_by_apply in [true, false] {
-        let (shop, plan) = waiting(site);
-        // As if the run had been killed between the two legs.
-        site.sql("DELETE FROM onefold_steps WHERE ledger = 'payments' AND to_status = 'REFUNDED'");
-        if gone_on_by_apply {
-            shop.run(&["apply", &plan, "--yes"]).ends(6).prints("ACCEPTED");
-            assert_eq!(shop.outbox(), ["REFUND P-B REQUESTED"]);
-            for table in ["orders", "payments", "inventory", "messages", "onefold_outbox", "onefold_steps"] {
-                site.sql(&format!("DELETE FROM {table}"));
-            }
-            site.sql("DELETE FROM onefold_journal");
-            site.sql("UPDATE onefold_freezes SET state = 'THAWED'");
-            continue;
-        }
-        let newer = site.plan();
-        assert_ne!(newer, plan);
-        shop.run(&["converge", "--show", "show"]).ends(6).prints("has not finished the refund");
-        shop.answers("state = 'DONE'");
-        shop.run(&["converge", "--show", "show"]).ends(0).prints("the refund is done");
-        assert_eq!(site.payment("P-B"), "REFUNDED");
-        assert_eq!(shop.outbox(), ["REFUND P-B DONE"]);
-    }
+fn apply_finds_a_request_that_left_before_it_was_recorded(site: &Site) {
+    let (shop, plan) = left_before_it_was_recorded(site);
+    shop.run(&["apply", &plan, "--yes"]).ends(6).prints("ACCEPTED");
+    assert_eq!(shop.outbox(), ["REFUND P-B REQUESTED"]);
+}
+
+fn converge_finds_a_request_that_left_before_it_was_recorded(site: &Site) {
+    let (shop, plan) = left_before_it_was_recorded(site);
+    let newer = site.plan();
+    assert_ne!(newer, plan);
+    shop.run(&["converge", "--show", "show"]).ends(6).prints("has not finished the refund");
+    shop.answers("state = 'DONE'");
+    shop.run(&["converge", "--show", "show"]).ends(0).prints("the refund is done");
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+    assert_eq!(shop.outbox(), ["REFUND P-B DONE"]);
+}
+
+/// As if the run had been killed between the two legs.
+fn left_before_it_was_recorded(site: &Site) -> (Shop<'_>, String) {
+    let (shop, plan) = waiting(site);
+    site.sql("DELETE FROM onefold_steps WHERE ledger = 'payments' AND to_status = 'REFUNDED'");
+    (shop, plan)
 }
 
 fn a_charge_in_doubt_is_asked_about(site: &Site) {

@@ -173,6 +173,10 @@ impl Site {
                      END",
                 )
                 .await;
+                // Between two runs the journal is set back, which nobody else may.
+                for trigger in ["onefold_journal_is_kept", "onefold_heads_are_kept"] {
+                    run(&mut connection, &format!("DROP TRIGGER {trigger}")).await;
+                }
             }
             if i + 1 == names.len() {
                 let ids = [
@@ -200,6 +204,10 @@ impl Site {
 
     /// Sets everything back to a shape's template.
     pub async fn set_back(&mut self, shape: usize) {
+        // The runs so far are over: none goes on with a chain that is not there any more.
+        for store in &self.stores {
+            store.journal().end_run("op", clock()).await.unwrap();
+        }
         for file in &mut self.files {
             if file.attached != Some(shape) {
                 if file.attached.is_some() {

@@ -50,6 +50,9 @@ pub async fn broken(site: &mut Site, bank: &Bank, end: &End, calm: Option<&Vec<V
         layout: site.layout,
     };
     let mut broken = books.outrages.clone();
+    // Whatever clashed, was rolled back or was broken off, the journal has no hole.
+    let journal = site.stores[0].verify_journal(|_| ()).await.unwrap();
+    broken.extend(journal.misfits.iter().map(|misfit| format!("the journal does not fit: {misfit:?}")));
     broken.extend(left.money_goes_back_once());
     broken.extend(left.what_is_kept_is_paid());
     broken.extend(left.ledger_and_bank_agree());

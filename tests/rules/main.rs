@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chain;
 mod doubts;
 mod facts;
 mod findings;
@@ -10,6 +11,7 @@ mod intents;
 mod orphans;
 mod plan;
 mod recheck;
+mod statement;
 mod steps;
 mod table;
 mod verify;

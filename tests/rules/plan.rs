@@ -118,7 +118,7 @@ fn the_digest_is_over_canonical_json_that_others_can_rebuild() {
     use sha2::{Digest, Sha256};
     let plan = all_outcomes().plan();
     let mut value = serde_json::to_value(&plan).unwrap();
-    for name in ["plan_id", "digest", "made_at", "freeze_id"] {
+    for name in ["plan_id", "digest", "made_at", "freeze_id", "outside_sums"] {
         value.as_object_mut().unwrap().remove(name);
     }
     // The names of the standard map are sorted.
@@ -157,4 +157,47 @@ fn seen_rows_are_those_of_an_intent_that_has_steps() {
     ];
     assert_eq!(seen, expected.map(|(ledger, id)| (ledger, id.to_owned())));
     assert!(book.intent_of("C").seen.is_empty() && book.intent_of("E").seen.is_empty());
+}
+
+#[test]
+fn money_that_stands_in_no_sum_is_listed_and_changes_no_digest() {
+    let mut book = all_outcomes();
+    for (payment, status, refunded) in
+        [("P-1", "REFUNDING", 250), ("P-2", "INITIATED", 0), ("P-3", "DISPUTED", 0), ("P-4", "FAILED", 0)]
+    {
+        book.payment(payment, "E", 70, status).refunded_minor = refunded;
+        book.find_payment(payment).user_id = "u5".into();
+    }
+    book.payment("P-5", "nowhere", 70, "AUTHORIZED").user_id = "u9".into();
+    book.find_payment("P-5").tenant_id = "t2".into();
+    // Another row of the same charge carries nothing.
+    for payment in ["P-6", "P-7"] {
+        let row = book.payment(payment, "E", 80, "VOIDING");
+        (row.user_id, row.provider_txn_id) = ("u5".into(), Some("ch-6".to_owned()));
+    }
+    let plan = book.plan();
+    let outside = |plan: &Plan| -> Vec<(String, String, u64, i128)> {
+        let rows = plan.outside_sums.iter();
+        rows.map(|o| (o.tenant_id.to_string(), o.status.to_string(), o.charges, o.amount_minor)).collect()
+    };
+    let expected = [
+        ("t", "DISPUTED", 1_u64, 1000_i128),
+        ("t", "INITIATED", 1, 1000),
+        ("t", "REFUNDING", 1, 750),
+        ("t", "UNKNOWN", 1, 1000),
+        ("t", "VOIDING", 1, 1000),
+        ("t2", "AUTHORIZED", 1, 1000),
+    ];
+    let mut found = outside(&plan);
+    found.sort();
+    assert_eq!(found, expected.map(|(t, s, n, a)| (t.to_owned(), s.to_owned(), n, a)));
+    assert_eq!(plan.sums.money[0].captured, 6000, "what is outside is in no sum");
+    let without = Plan { outside_sums: Vec::new(), ..plan };
+    assert!(without.digest_matches());
+    let older: Plan = {
+        let mut json = serde_json::to_value(&without).unwrap();
+        json.as_object_mut().unwrap().remove("outside_sums");
+        serde_json::from_value(json).unwrap()
+    };
+    assert!(older.digest_matches() && older.outside_sums.is_empty());
 }

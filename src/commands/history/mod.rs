@@ -1,8 +1,11 @@
 //! `onefold history`: the journal.
 
+mod export;
+mod verify;
+
 use std::collections::BTreeSet;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::config::Config;
@@ -16,9 +19,17 @@ use crate::store::journal::{Entry, Search};
 /// Show the journal: who did what to which row, when and why
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  onefold history\n  onefold history --order O-501\n  onefold history --plan PLAN --json"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  onefold history
+  onefold history --order O-501
+  onefold history --plan PLAN --json
+  onefold history verify
+  onefold history export --output journal.jsonl"
 )]
 pub struct HistoryArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Entries about this order and the intents that it was in
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
@@ -30,7 +41,18 @@ pub struct HistoryArgs {
     tenant: Option<String>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Verify(verify::VerifyArgs),
+    Export(export::ExportArgs),
+}
+
 pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
+    match args.verb {
+        Some(Verb::Verify(args)) => return verify::run(config, args).await,
+        Some(Verb::Export(args)) => return export::run(config, args).await,
+        None => {}
+    }
     let store = config.open_ready().await?;
     let intents = match &args.order {
         Some(order) => intents_of(&store, order).await?,

@@ -1,0 +1,6 @@
+-- The entries that stand in no chain, in the order of writing.
+SELECT seq, chain, position, previous_hash, hash, at_us, actor, event, freeze_id, plan_id, intent_id, ledger,
+       tenant_id, row_id, from_status, to_status, amount_minor, currency, version, note
+FROM onefold_journal
+WHERE chain IS NULL
+ORDER BY seq
