@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::core::limits::Limits;
+use crate::core::approval::ApprovalRule;
+use crate::core::limits::{Limits, add_stated};
 use crate::core::status::Ledger;
+use crate::core::time::Span;
 use crate::error::{Error, Result};
 use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
@@ -19,6 +21,8 @@ use crate::store::{Places, Queries, Statuses, Store, without_password};
 
 /// The file's name where none is given.
 const FILE: &str = "onefold.toml";
+/// How old a plan may be where nothing else is said.
+const PLAN_MAX_AGE: Span = Span::from_mins(15);
 /// Everything in one SQLite file, where nothing else is said.
 const DEFAULT_DATABASE: &str = "sqlite:onefold.db";
 
@@ -35,6 +39,9 @@ pub struct Config {
     pub commands: Commands,
     /// How much one run of apply may do, where no flag says.
     pub limits: Limits,
+    /// How old a plan may be when it is begun, unless it would be decided the same again.
+    pub plan_max_age: Span,
+    pub approval: ApprovalRule,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
     /// Whether the one thing on stdout is to be a JSON object.
@@ -76,6 +83,8 @@ struct File {
     #[serde(default)]
     limits: LimitTable,
     #[serde(default)]
+    approval: ApprovalTable,
+    #[serde(default)]
     accept: BTreeMap<String, String>,
 }
 
@@ -84,6 +93,46 @@ struct File {
 struct LimitTable {
     max_steps: Option<usize>,
     max_refund_total: Vec<String>,
+    plan_max_age: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ApprovalTable {
+    required: bool,
+    /// Where nothing is said, another person's word counts alone.
+    distinct: Option<bool>,
+    over: Option<Amounts>,
+}
+
+/// One amount, or one a currency.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Amounts {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl ApprovalTable {
+    fn rule(self) -> Result<ApprovalRule> {
+        if !self.required && (self.distinct.is_some() || self.over.is_some()) {
+            return Err(Error::usage("[approval] says how, and not that approvals are required")
+                .hint("required = true"));
+        }
+        let mut rule =
+            ApprovalRule { required: self.required, distinct: self.distinct.unwrap_or(true), over: None };
+        if let Some(over) = self.over {
+            let texts = match over {
+                Amounts::One(text) => vec![text],
+                Amounts::Several(texts) => texts,
+            };
+            let amounts = rule.over.insert(BTreeMap::new());
+            for text in &texts {
+                add_stated(amounts, text).map_err(|e| e.context("[approval] over"))?;
+            }
+        }
+        Ok(rule)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -216,8 +265,15 @@ impl Config {
         }
         let mut limits = Limits { max_steps: file.limits.max_steps, ..Limits::default() };
         for text in &file.limits.max_refund_total {
-            limits.add_refunds(text).map_err(|e| e.context("[limits] max_refund_total"))?;
+            add_stated(&mut limits.max_refunds, text).map_err(|e| e.context("[limits] max_refund_total"))?;
         }
+        let plan_max_age = match &file.limits.plan_max_age {
+            Some(text) => text.parse().map_err(|e| {
+                Error::usage(format!("{of_file}: [limits] plan_max_age: {e}")).hint("plan_max_age = \"15m\"")
+            })?,
+            None => PLAN_MAX_AGE,
+        };
+        let approval = file.approval.rule().map_err(|e| e.context(of_file.to_string()))?;
         let mut providers = BTreeMap::new();
         for (name, settings) in file.providers {
             settings.check().map_err(|e| e.context(format!("{of_file}: [providers.{name}]")))?;
@@ -235,6 +291,8 @@ impl Config {
                 after_apply: file.after_apply,
             },
             limits,
+            plan_max_age,
+            approval,
             accept: file.accept,
             json: flags.json,
             quiet: flags.quiet,
@@ -264,6 +322,8 @@ impl Config {
             providers: BTreeMap::new(),
             commands: Commands::default(),
             limits: Limits::default(),
+            plan_max_age: PLAN_MAX_AGE,
+            approval: ApprovalRule::default(),
             accept: BTreeMap::new(),
             json: flags.json,
             quiet: flags.quiet,

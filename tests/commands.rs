@@ -5,6 +5,8 @@ mod common;
 
 #[path = "commands/apply.rs"]
 mod apply;
+#[path = "commands/approve.rs"]
+mod approve;
 #[path = "commands/converge.rs"]
 mod converge;
 #[path = "commands/demo.rs"]

@@ -1,6 +1,7 @@
 //! The verbs, a file each: what may be typed after it, and what it does.
 
 pub mod apply;
+pub mod approve;
 pub mod check;
 pub mod converge;
 pub mod demo;
@@ -83,7 +84,7 @@ fn executor<'a>(
     providers: &'a Providers<'a>,
     worker: &'a Worker,
 ) -> Executor<'a> {
-    Executor { store, providers, worker, commands: &config.commands, clock: now }
+    Executor { store, providers, worker, commands: &config.commands, approval: &config.approval, clock: now }
 }
 
 /// The live freeze that a scope is decided under: the one that is named, else the only one that

@@ -1,6 +1,7 @@
 //! The pure core: no database, clock, environment, randomness or printing. What it needs of
 //! these comes in as arguments, so the same rows always give the same decision.
 
+pub mod approval;
 pub mod canonical;
 pub mod charges;
 pub mod decide;

@@ -32,9 +32,15 @@ pub(super) const fn lease_until(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The pieces of SQL that files about copies and idempotency keys may name.
-pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 1] {
-    [("now_us", now_us(dialect))]
+/// The pieces of SQL that files about copies, idempotency keys and approvals may name: the database's clock, and
+/// who we are to it.
+pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 2] {
+    let login = match dialect {
+        Dialect::Sqlite => "''",
+        Dialect::Postgres => "CAST(session_user AS TEXT)",
+        Dialect::Mysql => "CAST(CURRENT_USER() AS CHAR)",
+    };
+    [("now_us", now_us(dialect)), ("login", login)]
 }
 
 /// The triggers of one database and what they need, statement by statement.

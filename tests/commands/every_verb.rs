@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "demo",
     "init",
     "import",
@@ -22,6 +22,7 @@ const VERBS: [&str; 20] = [
     "reconcile",
     "plan",
     "show",
+    "approve",
     "apply",
     "converge",
     "settle",
@@ -56,6 +57,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["show", plan, "--intent", "A"]);
     json(5, &["verify", plan]);
     json(0, &["converge", "--plan", plan]);
+    json(0, &["approve", plan, "--because", "x"]);
     json(0, &["apply", plan, "--yes"]);
     json(0, &["status"]);
     json(0, &["history"]);
