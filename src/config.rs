@@ -119,8 +119,10 @@ impl ApprovalTable {
             return Err(Error::usage("[approval] says how, and not that approvals are required")
                 .hint("required = true"));
         }
-        let mut rule =
-            ApprovalRule { required: self.required, distinct: self.distinct.unwrap_or(true), over: None };
+        if !self.required {
+            return Ok(ApprovalRule::default());
+        }
+        let mut rule = ApprovalRule { required: true, distinct: self.distinct.unwrap_or(true), over: None };
         if let Some(over) = self.over {
             let texts = match over {
                 Amounts::One(text) => vec![text],
