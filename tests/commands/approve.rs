@@ -37,7 +37,7 @@ fn untouched(site: &Site) {
 }
 
 fn a_plan_waits_for_the_word_of_another_person(site: &Site) {
-    let plan = planned(site);
+    planned(site);
     site.run(&["plan"]).ends(0).prints("It needs another person's approval: every plan needs one.");
     let plan = site.plan();
     site.run(&["apply", &plan, "--yes"])
