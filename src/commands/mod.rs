@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod approve;
 pub mod check;
+pub mod config;
 pub mod converge;
 pub mod demo;
 pub mod flags;
@@ -18,6 +19,7 @@ pub mod provider;
 pub mod queries;
 pub mod reconcile;
 pub mod requeue;
+pub mod run;
 pub mod settle;
 pub mod show;
 pub mod status;
@@ -28,9 +30,11 @@ mod brakes;
 mod decided;
 mod files;
 mod limits;
+mod playbook;
 mod progress;
 mod provider_file;
 mod telling;
+mod typing;
 
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};

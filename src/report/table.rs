@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn style(width: usize) -> Style {
-        Style { json: false, colour: false, width }
+        Style { format: Format::Table, colour: false, width }
     }
 
     fn table(id: &str, why: &str) -> Table {

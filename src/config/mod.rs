@@ -2,6 +2,10 @@
 //!
 //! A flag goes before the environment, and both go before the file.
 
+mod settings;
+
+pub use settings::Setting;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +20,7 @@ use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
 use crate::providers::settings::Settings;
 use crate::providers::{ANY, Providers};
+use crate::report::Format;
 use crate::store::passwords::Passwords;
 use crate::store::{Places, Queries, Statuses, Store, without_password};
 
@@ -44,12 +49,16 @@ pub struct Config {
     pub approval: ApprovalRule,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
-    /// Whether the one thing on stdout is to be a JSON object.
-    pub json: bool,
+    /// What stands on stdout.
+    pub format: Format,
     pub quiet: bool,
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
     pub actor: String,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// What flags and the environment say.
+    pub told: Vec<Setting>,
 }
 
 /// What the command line and the environment say.
@@ -60,7 +69,7 @@ pub struct Flags {
     pub queries: Option<PathBuf>,
     pub password_file: Option<PathBuf>,
     pub owner: Option<String>,
-    pub json: bool,
+    pub format: Format,
     pub quiet: bool,
     pub verbose: bool,
 }
@@ -213,18 +222,32 @@ impl Config {
     /// Usage, naming file and place, for a file that is not as it must be, a variable that a URL
     /// names and the environment lacks, and a password file that others may read.
     pub fn load(flags: Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let path = match flags.config {
-            Some(path) => Some(path),
+        let named = flags.config;
+        let path = match &named {
+            Some(path) => Some(path.clone()),
             None => Some(PathBuf::from(FILE)).filter(|path| path.is_file()),
         };
         let (file, folder) = match &path {
             Some(path) => (read(path)?, path.parent().unwrap_or(Path::new("")).to_owned()),
             None => (File::default(), PathBuf::new()),
         };
-        let passwords = match flags.password_file.or(file.password_file.map(|p| folder.join(p))) {
+        let passwords = match flags.password_file.clone().or(file.password_file.map(|p| folder.join(p))) {
             Some(path) => Some(Passwords::read(&path)?),
             None => None,
         };
+        let said = |name: &str, flag: &str, env: &str, value: Option<String>| {
+            let value = value?;
+            let from = if variable(env).as_ref() == Some(&value) { env } else { flag };
+            Some(Setting::new(name, &value, from))
+        };
+        let shown = |path: &Option<PathBuf>| path.as_ref().map(|p| p.display().to_string());
+        let told = [
+            said("journal", "--database", "ONEFOLD_DATABASE_URL", flags.database.clone()),
+            said("config", "--config", "ONEFOLD_CONFIG", shown(&named)),
+            said("queries", "--queries", "ONEFOLD_QUERIES", shown(&flags.queries)),
+            said("password_file", "--password-file", "ONEFOLD_PASSWORD_FILE", shown(&flags.password_file)),
+            said("owner", "--owner", "ONEFOLD_OWNER", flags.owner.clone()),
+        ];
         let of_file = path.as_deref().unwrap_or(Path::new(FILE)).display();
         let url = |key: &str, text: &str| {
             let url = expanded(text, &variable).map_err(|e| e.context(key))?;
@@ -296,10 +319,12 @@ impl Config {
             plan_max_age,
             approval,
             accept: file.accept,
-            json: flags.json,
+            format: flags.format,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            told: told.into_iter().flatten().collect(),
+            file: path.clone(),
         })
     }
 
@@ -307,7 +332,7 @@ impl Config {
     pub fn embedded(&self, url: &str) -> Self {
         Self {
             places: Places::one(url),
-            json: self.json,
+            format: self.format,
             quiet: self.quiet,
             verbose: self.verbose,
             actor: self.actor.clone(),
@@ -327,10 +352,12 @@ impl Config {
             plan_max_age: PLAN_MAX_AGE,
             approval: ApprovalRule::default(),
             accept: BTreeMap::new(),
-            json: flags.json,
+            format: flags.format,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            file: None,
+            told: Vec::new(),
         }
     }
 
@@ -374,11 +401,13 @@ impl Config {
     }
 }
 
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::usage(format!("cannot read the configuration {}: {error}", path.display()))
+        .hint("name one that is there with --config, or leave it out")
+}
+
 fn read(path: &Path) -> Result<File> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Error::usage(format!("cannot read the configuration {}: {e}", path.display()))
-            .hint("name one that is there with --config, or leave it out")
-    })?;
+    let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
     toml::from_str(&text).map_err(|e| {
         // The library's picture of the place would show the line, and with it a password.
         let at = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
