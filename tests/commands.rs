@@ -7,6 +7,8 @@ mod common;
 mod apply;
 #[path = "commands/approve.rs"]
 mod approve;
+#[path = "commands/config.rs"]
+mod config;
 #[path = "commands/converge.rs"]
 mod converge;
 #[path = "commands/demo.rs"]
@@ -35,6 +37,8 @@ mod plan;
 mod reconcile;
 #[path = "commands/requeue.rs"]
 mod requeue;
+#[path = "commands/run.rs"]
+mod run;
 #[path = "commands/settle.rs"]
 mod settle;
 #[path = "commands/show.rs"]
@@ -47,6 +51,8 @@ mod thaw;
 mod urls;
 #[path = "commands/verify.rs"]
 mod verify;
+#[path = "commands/watch.rs"]
+mod watch;
 
 /// A purchase that became two orders, both paid and backed: A is kept, B is given back.
 fn doubled() -> common::book::Book {

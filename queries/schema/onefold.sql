@@ -23,6 +23,15 @@ CREATE TABLE IF NOT EXISTS onefold_freezes (
 );
 CREATE INDEX IF NOT EXISTS onefold_freezes_by_state ON onefold_freezes (state);
 
+-- How often services were told that an effect is frozen.
+CREATE TABLE IF NOT EXISTS onefold_asked (
+    freeze_id  {id} NOT NULL,
+    effect     {text} NOT NULL,
+    asked      BIGINT NOT NULL,
+    last_at_us BIGINT NOT NULL,
+    PRIMARY KEY (freeze_id, effect)
+);
+
 CREATE TABLE IF NOT EXISTS onefold_plans (
     plan_id       {id} NOT NULL PRIMARY KEY,
     digest        {text} NOT NULL,

@@ -25,6 +25,7 @@ pub mod show;
 pub mod status;
 pub mod thaw;
 pub mod verify;
+pub mod watch;
 
 mod brakes;
 mod decided;

@@ -2,6 +2,7 @@
 //! these comes in as arguments, so the same rows always give the same decision.
 
 pub mod approval;
+pub mod arrivals;
 pub mod canonical;
 pub mod charges;
 pub mod decide;

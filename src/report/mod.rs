@@ -2,9 +2,11 @@
 //! one JSON object.
 
 mod live;
+mod spark;
 mod table;
 
 pub use live::{event, pass_on};
+pub use spark::sparkline;
 pub use table::{Column, Table};
 
 use std::io::{self, IsTerminal, Write};

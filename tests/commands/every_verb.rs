@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 26] = [
     "demo",
     "init",
     "import",
@@ -34,6 +34,11 @@ const VERBS: [&str; 21] = [
     "thaw",
     "queries",
     "provider",
+    "run",
+    "watch",
+    "config",
+    "completions",
+    "man",
 ];
 
 fn json_is_one_object_for_every_verb(site: &Site) {
