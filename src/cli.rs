@@ -1,14 +1,17 @@
 //! The command line: its tree, its help, and which command runs.
 
+mod pages;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands;
 use crate::config::{Config, Flags};
 use crate::error::{Error, Exit, Result};
-use crate::report::{self, Report, Style};
+use crate::report::{self, Format, Report, Style};
 
 const AFTER_HELP: &str = "\
 The playbook:
@@ -61,9 +64,12 @@ struct Global {
     /// A file of lines host:port:database:user:password, for URLs without password
     #[arg(long, global = true, value_name = "FILE", env = "ONEFOLD_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
-    /// Print one JSON object instead of text and tables
+    /// Print one JSON object instead of text and tables; an error is one on stderr
     #[arg(long, global = true)]
     json: bool,
+    /// What to write: table, json, or jsonl, which is an object a line while it goes on and the result last
+    #[arg(long, global = true, value_name = "FORMAT", conflicts_with = "json")]
+    format: Option<Format>,
     /// No progress and no notes on stderr
     #[arg(long, short, global = true)]
     quiet: bool,
@@ -73,6 +79,12 @@ struct Global {
     /// Who you are, in freezes and in the journal [default: USER@HOST]
     #[arg(long, global = true, value_name = "NAME", env = "ONEFOLD_OWNER", hide_env_values = true)]
     owner: Option<String>,
+}
+
+impl Global {
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format.unwrap_or(Format::Table) }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,6 +98,7 @@ enum Command {
     Reconcile(commands::reconcile::ReconcileArgs),
     Plan(commands::plan::PlanArgs),
     Show(commands::show::ShowArgs),
+    Approve(commands::approve::ApproveArgs),
     Apply(commands::apply::ApplyArgs),
     Converge(commands::converge::ConvergeArgs),
     Verify(commands::verify::VerifyArgs),
@@ -94,10 +107,15 @@ enum Command {
     Requeue(commands::requeue::RequeueArgs),
     Once(commands::once::OnceArgs),
     Thaw(commands::thaw::ThawArgs),
+    Watch(commands::watch::WatchArgs),
+    Run(commands::run::RunArgs),
     Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
     Check(commands::check::CheckArgs),
+    Config(commands::config::ConfigArgs),
     Provider(commands::provider::ProviderArgs),
+    Completions(pages::CompletionsArgs),
+    Man(pages::ManArgs),
 }
 
 /// Parses the command line, runs the command, prints its report and says how the process ends.
@@ -107,7 +125,7 @@ pub fn main() -> ExitCode {
         Err(e) if e.use_stderr() => {
             // What comes after -- is another command's.
             if std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json") {
-                report::print_error(&misused(&e), Style::detect(true));
+                report::print_error(&misused(&e), Format::Json);
             } else {
                 let _ = e.print();
             }
@@ -118,9 +136,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(Exit::Done.code());
         }
     };
-    let style = Style::detect(cli.global.json);
+    let format = cli.global.format();
     let code = match run(cli) {
-        Ok(report) => match report::print(&report, style) {
+        Ok(report) => match report::print(&report, Style::detect(format)) {
             Ok(()) => report.code.unwrap_or(report.exit.code()),
             Err(e) => {
                 eprintln!("error: cannot print the report: {e}");
@@ -128,7 +146,7 @@ pub fn main() -> ExitCode {
             }
         },
         Err(error) => {
-            report::print_error(&error, style);
+            report::print_error(&error, format);
             error.exit.code()
         }
     };
@@ -150,9 +168,10 @@ fn run(cli: Cli) -> Result<Report> {
         .build()
         .map_err(|e| Error::failure(format!("cannot start: {e}")))?;
     let flags = flags(cli.global);
-    // The demo needs no configuration, not even one that can be read.
-    let config = match cli.command {
-        Command::Demo(_) => Config::without_file(flags),
+    // These need no configuration, not even one that can be read.
+    let config = match &cli.command {
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Config::without_file(flags),
+        Command::Config(args) if args.is_without() => Config::without_file(flags),
         _ => Config::load(flags, |name| std::env::var(name).ok())?,
     };
     if config.verbose {
@@ -163,15 +182,43 @@ fn run(cli: Cli) -> Result<Report> {
             Command::Demo(args) => {
                 commands::demo::run(args, async |line| run_line(&config, line).await).await
             }
+            Command::Run(args) => {
+                let typed = async |line: Vec<String>| run_command(&config, parse(&line)?.command).await;
+                commands::run::run(&config, args, may_type, typed).await
+            }
             command => run_command(&config, command).await,
         }
     })
 }
 
+/// A command line without the program's name, as a playbook and the demo type it.
+fn parse(line: &[String]) -> Result<Cli> {
+    Cli::try_parse_from(std::iter::once("onefold").chain(line.iter().map(String::as_str)))
+        .map_err(|e| misused(&e))
+}
+
+/// Refuses a playbook's line that cannot be read, or that says what is said once for all of them.
+fn may_type(line: &[String]) -> Result<()> {
+    let words = std::iter::once("onefold").chain(line.iter().map(String::as_str));
+    let matches = Cli::command().try_get_matches_from(words).map_err(|e| misused(&e))?;
+    let is_said = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    let ids: Vec<_> = Global::augment_args(clap::Command::new("onefold"))
+        .get_arguments()
+        .map(|arg| arg.get_id().clone())
+        .collect();
+    match ids.iter().find(|id| is_said(id)) {
+        None => Ok(()),
+        Some(id) => Err(Error::usage(format!(
+            "a line of a playbook does not say --{}",
+            id.as_str().replace('_', "-")
+        ))
+        .hint("say it to `onefold run` itself: it holds for every step")),
+    }
+}
+
 /// Runs one command line, given without the program's name, as the demo types it.
 async fn run_line(surroundings: &Config, line: Vec<String>) -> Result<Report> {
-    let cli = Cli::try_parse_from(std::iter::once("onefold".to_owned()).chain(line))
-        .map_err(|e| Error::failure(format!("the demo cannot type this: {e}")))?;
+    let cli = parse(&line)?;
     let database = cli.global.database.unwrap_or_default();
     let config = surroundings.embedded(&database);
     run_command(&config, cli.command).await
@@ -192,7 +239,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
 
 async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     match command {
-        Command::Demo(_) => Err(Error::usage("the demo does not run itself")),
+        Command::Demo(_) | Command::Run(_) => Err(Error::usage("a playbook runs no playbook")),
         Command::Init(args) => commands::init::run(config, args).await,
         Command::Import(args) => commands::import::run(config, args).await,
         Command::Freeze(args) => commands::freeze::run(config, args).await,
@@ -201,6 +248,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Reconcile(args) => commands::reconcile::run(config, args).await,
         Command::Plan(args) => commands::plan::run(config, args).await,
         Command::Show(args) => commands::show::run(config, args).await,
+        Command::Approve(args) => commands::approve::run(config, args).await,
         Command::Apply(args) => commands::apply::run(config, args).await,
         Command::Converge(args) => commands::converge::run(config, args).await,
         Command::Verify(args) => commands::verify::run(config, args).await,
@@ -208,22 +256,27 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Settle(args) => commands::settle::run(config, args).await,
         Command::Requeue(args) => commands::requeue::run(config, args).await,
         Command::Once(args) => commands::once::run(config, args).await,
+        Command::Watch(args) => commands::watch::run(config, args).await,
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
         Command::Provider(args) => commands::provider::run(config, args).await,
+        Command::Config(args) => commands::config::run(config, args),
+        Command::Completions(args) => Ok(pages::completions(&args)),
+        Command::Man(args) => pages::man(&args),
     }
 }
 
 fn flags(global: Global) -> Flags {
+    let format = global.format();
     Flags {
         config: global.config,
         database: global.database,
         queries: global.queries,
         password_file: global.password_file,
         owner: global.owner,
-        json: global.json,
+        format,
         quiet: global.quiet,
         verbose: global.verbose,
     }

@@ -31,6 +31,21 @@ impl Exit {
         self as u8
     }
 
+    /// What kind of end it is, for programs.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failure => "failure",
+            Self::Usage => "usage",
+            Self::StepsPlanned => "steps-planned",
+            Self::Stale => "stale",
+            Self::Violations => "violations",
+            Self::Undecided => "undecided",
+            Self::Refused => "refused",
+            Self::TryAgain => "try-again",
+        }
+    }
+
     /// Of two ends that both fit, the one to report: 7, then 4, 6, 5, 3; 75 comes with none of them.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

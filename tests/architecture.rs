@@ -16,7 +16,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("cli", &["commands", "config", "report"]),
     ("commands", &["check", "config", "core", "store", "execute", "providers", "files", "report"]),
     ("check", &["config", "core", "store", "execute"]),
-    ("config", &["core", "store", "execute", "providers"]),
+    ("config", &["core", "store", "execute", "providers", "report"]),
     ("execute", &["core", "store", "providers", "program"]),
     ("store", &["core"]),
     ("providers", &["core", "store", "program"]),

@@ -5,6 +5,10 @@ mod common;
 
 #[path = "commands/apply.rs"]
 mod apply;
+#[path = "commands/approve.rs"]
+mod approve;
+#[path = "commands/config.rs"]
+mod config;
 #[path = "commands/converge.rs"]
 mod converge;
 #[path = "commands/demo.rs"]
@@ -35,6 +39,8 @@ mod reconcile;
 mod requeue;
 #[path = "commands/retention.rs"]
 mod retention;
+#[path = "commands/run.rs"]
+mod run;
 #[path = "commands/settle.rs"]
 mod settle;
 #[path = "commands/show.rs"]
@@ -49,6 +55,8 @@ mod thaw;
 mod urls;
 #[path = "commands/verify.rs"]
 mod verify;
+#[path = "commands/watch.rs"]
+mod watch;
 
 /// A purchase that became two orders, both paid and backed: A is kept, B is given back.
 fn doubled() -> common::book::Book {

@@ -1,3 +1,3 @@
 -- Adds a plan.
-INSERT INTO onefold_plans (plan_id, digest, freeze_id, state, made_at_us, made_by, body)
-VALUES (:plan_id, :digest, :freeze_id, :state, :made_at_us, :made_by, :body)
+INSERT INTO onefold_plans (plan_id, digest, freeze_id, state, made_at_us, made_by, os_user, login, approval, body)
+VALUES (:plan_id, :digest, :freeze_id, :state, :made_at_us, :made_by, :os_user, :login, :approval, :body)

@@ -23,6 +23,15 @@ CREATE TABLE IF NOT EXISTS onefold_freezes (
 );
 CREATE INDEX IF NOT EXISTS onefold_freezes_by_state ON onefold_freezes (state);
 
+-- How often services were told that an effect is frozen.
+CREATE TABLE IF NOT EXISTS onefold_asked (
+    freeze_id  {id} NOT NULL,
+    effect     {text} NOT NULL,
+    asked      BIGINT NOT NULL,
+    last_at_us BIGINT NOT NULL,
+    PRIMARY KEY (freeze_id, effect)
+);
+
 CREATE TABLE IF NOT EXISTS onefold_plans (
     plan_id       {id} NOT NULL PRIMARY KEY,
     digest        {text} NOT NULL,
@@ -31,10 +40,26 @@ CREATE TABLE IF NOT EXISTS onefold_plans (
     superseded_by {id},
     made_at_us    BIGINT NOT NULL,
     made_by       {text} NOT NULL,
+    os_user       {text},
+    login         {text},
+    approval      {long},
+    begun_at_us   BIGINT,
     body          {long} NOT NULL
 );
 CREATE INDEX IF NOT EXISTS onefold_plans_by_freeze ON onefold_plans (freeze_id, state);
 CREATE INDEX IF NOT EXISTS onefold_plans_by_state ON onefold_plans (state, made_at_us);
+
+-- One row a person's word for a decision, whichever plan it stands in.
+CREATE TABLE IF NOT EXISTS onefold_approvals (
+    digest  {text} NOT NULL,
+    os_user {text} NOT NULL,
+    login   {text} NOT NULL,
+    plan_id {id} NOT NULL,
+    actor   {text} NOT NULL,
+    because {long} NOT NULL,
+    at_us   BIGINT NOT NULL,
+    UNIQUE (digest, os_user, login)
+);
 
 -- Where states change. The key belongs to the effect, so whoever wants the same effect meets here.
 CREATE TABLE IF NOT EXISTS onefold_steps (

@@ -13,13 +13,15 @@ use super::confirm::confirm;
 use super::converge::open_steps;
 use super::decided::{apply_line, refunds_in_words};
 use super::limits::LimitFlags;
+use super::progress::Progress;
 use super::telling::Telling;
 use super::{caveat, count, executor, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::RowId;
+use crate::core::join::Intent;
 use crate::core::money::Currency;
-use crate::core::plan::{Outcome, Plan, PlannedIntent, refunds};
+use crate::core::plan::{Outcome, Plan, PlannedIntent, make_of, refunds};
 use crate::core::status::Ledger;
 use crate::core::verify::verify;
 use crate::error::{Error, Exit, Result};
@@ -29,6 +31,7 @@ use crate::execute::{IntentEnd, Moment, command};
 use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
+use crate::store::approvals::must_be_approved;
 use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{FREEZE, held_by, lapsed};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -46,7 +49,12 @@ Each step is one compare-and-set. Whatever breaks off, run it again: what is
 done is not done twice. Any number of processes may carry out one plan. A plan
 with more than 100 refunds, or with more than one for every ten live orders of
 its scope, needs --max-refund-total (or [limits] in onefold.toml). The first
-Ctrl-C lets the steps under way end, the second leaves at once; both are safe.")]
+Ctrl-C lets the steps under way end, the second leaves at once; both are safe.
+
+Before its first step a plan older than 15 min ([limits] plan_max_age) is
+decided again and refused unless that gives the same; where onefold.toml wants
+an approval, it needs one (onefold approve --help). Once begun, it may always
+be gone on with.")]
 pub struct ApplyArgs {
     /// The plan's id
     plan: String,
@@ -97,6 +105,10 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let providers = config.providers(&store)?;
     must_cover(&store, plan, &freeze, &providers).await?;
     let begun = store.steps_of_plan(&plan.plan_id).await?;
+    if saved.begun_at.is_none() && begun.is_empty() {
+        must_be_fresh(config, &store, plan, &freeze).await?;
+        must_be_approved(&saved, &config.approval, &store.approvals(&plan.digest).await?)?;
+    }
     let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
     args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;
     let with_steps = plan.with_steps().len();
@@ -268,6 +280,27 @@ async fn freeze_for(config: &Config, store: &Store, saved: &SavedPlan) -> Result
         }
     }
     Ok(freeze)
+}
+
+/// Refuses a plan that is older than it may be when it is begun, unless the same would be decided now.
+async fn must_be_fresh(config: &Config, store: &Store, plan: &Plan, freeze: &Freeze) -> Result<()> {
+    if now().since(plan.made_at) <= config.plan_max_age {
+        return Ok(());
+    }
+    let progress = Progress::new(config, "deciding again, as the plan is old");
+    let ledgers = store.read_scope(&plan.scope).await?;
+    let evidence = store.evidence().await?;
+    let may_plan = |intent: &Intent<'_>| freeze.may_plan(intent);
+    let again = make_of(&ledgers, &plan.scope, &plan.policy, plan.as_of, &evidence, may_plan)?;
+    progress.end();
+    if again.into_plan(plan.plan_id.clone(), plan.made_at, plan.freeze_id.clone()).digest == plan.digest {
+        return Ok(());
+    }
+    Err(Error::stale(format!(
+        "{} is older than {}, and another plan would be made now",
+        plan.plan_id, config.plan_max_age
+    ))
+    .hint(format!("onefold plan --freeze {}", freeze.freeze_id)))
 }
 
 /// How many intents' rows are read at once to see whether the freeze covers them.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::count;
 use super::plan::is_undecided;
+use super::typing::{quoted, run_typed};
 use crate::core::limits::Limits;
 use crate::core::money::Currency;
 use crate::core::plan::{Plan, refunds};
@@ -45,28 +46,11 @@ struct Playbook<'r, F> {
 impl<F: AsyncFn(Vec<String>) -> Result<Report>> Playbook<'_, F> {
     /// Runs a command as it is printed, and adds what it prints.
     async fn step(&mut self, title: &str, words: &[impl AsRef<str>]) -> Result<Report> {
-        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-        self.blocks.push(Block::Title(title.to_owned()));
-        self.blocks.push(Block::Command(format!(
-            "onefold {}",
-            words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ")
-        )));
-        let line = ["--database", &self.database].into_iter().chain(words.iter().copied());
-        let report = (self.run_line)(line.map(str::to_owned).collect()).await?;
-        self.blocks.extend(report.blocks.iter().cloned());
-        self.blocks.push(Block::Line(format!("(exit code {})", report.exit.code())));
-        self.steps.push(json!({ "command": words, "exit": report.exit.code(), "report": report.json }));
+        let before = ["--database".to_owned(), self.database.clone()];
+        let (report, blocks, json) = run_typed(title, words, &before, self.run_line).await?;
+        self.blocks.extend(blocks);
+        self.steps.push(json);
         Ok(report)
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -68,6 +68,9 @@ pub async fn run(config: &Config, args: FrozenArgs) -> Result<Report> {
     };
     let freezes = store.open_freezes().await?;
     let stopping: Vec<_> = freezes.iter().filter(|f| f.is_live(now) && f.stops(&asked)).collect();
+    for freeze in &stopping {
+        store.count_asked(&freeze.freeze_id, args.effect, now).await;
+    }
     let json = json!({
         "effect": args.effect,
         "frozen": !stopping.is_empty(),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::core::limits::Limits;
+use crate::core::limits::{Limits, add_stated};
 use crate::error::Result;
 
 #[derive(Args, Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl LimitFlags {
     pub fn limits(&self) -> Result<Limits> {
         let mut limits = Limits { max_steps: self.max_steps, ..Limits::default() };
         for text in &self.max_refund_total {
-            limits.add_refunds(text).map_err(|e| e.context("--max-refund-total"))?;
+            add_stated(&mut limits.max_refunds, text).map_err(|e| e.context("--max-refund-total"))?;
         }
         Ok(limits)
     }

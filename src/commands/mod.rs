@@ -1,7 +1,9 @@
 //! The verbs, a file each: what may be typed after it, and what it does.
 
 pub mod apply;
+pub mod approve;
 pub mod check;
+pub mod config;
 pub mod converge;
 pub mod demo;
 pub mod flags;
@@ -17,21 +19,25 @@ pub mod provider;
 pub mod queries;
 pub mod reconcile;
 pub mod requeue;
+pub mod run;
 pub mod settle;
 pub mod show;
 pub mod status;
 pub mod thaw;
 pub mod verify;
+pub mod watch;
 
 mod brakes;
 mod confirm;
 mod decided;
 mod files;
 mod limits;
+mod playbook;
 mod progress;
 mod provider_file;
 mod statement;
 mod telling;
+mod typing;
 
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
@@ -85,7 +91,7 @@ fn executor<'a>(
     providers: &'a Providers<'a>,
     worker: &'a Worker,
 ) -> Executor<'a> {
-    Executor { store, providers, worker, commands: &config.commands, clock: now }
+    Executor { store, providers, worker, commands: &config.commands, approval: &config.approval, clock: now }
 }
 
 /// The live freeze that a scope is decided under: the one that is named, else the only one that

@@ -22,7 +22,7 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Exit, Result};
 use crate::files::LedgerFiles;
 use crate::report::Report;
-use crate::store::plans::KeepChanges;
+use crate::store::plans::{KeepChanges, Maker};
 
 /// Decide which order each purchase keeps and how the others are unwound; changes no ledger
 #[derive(Debug, Args)]
@@ -109,7 +109,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let may_plan = |intent: &Intent<'_>| freeze.as_ref().is_none_or(|f| f.may_plan(intent));
         let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
         let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
-        store.save_plan(&plan, &keeps, &config.actor).await?;
+        let person = store.person().await?;
+        let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
+        store.save_plan(&plan, &keeps, maker).await?;
         outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
         progress.end();
         under = freeze;
@@ -131,7 +133,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let caveat = under.as_ref().and_then(caveat);
     let mut report = caveat.into_iter().chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
-    let report = if args.files.is_some() { report } else { next(report, &plan, under.as_ref(), &outside) };
+    let report =
+        if args.files.is_some() { report } else { next(config, report, &plan, under.as_ref(), &outside) };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
 
@@ -207,7 +210,13 @@ pub fn basis(report: Report, plan: &Plan) -> Report {
 }
 
 /// What to type next. `outside` are rows with steps that the freeze does not cover.
-fn next(report: Report, plan: &Plan, under: Option<&Freeze>, outside: &[(Ledger, RowId)]) -> Report {
+fn next(
+    config: &Config,
+    report: Report,
+    plan: &Plan,
+    under: Option<&Freeze>,
+    outside: &[(Ledger, RowId)],
+) -> Report {
     let unsettled = plan.intents.iter().filter(|i| i.outcome == Outcome::Unsettled).count();
     let review = plan.intents.iter().filter(|i| i.outcome == Outcome::Review).count();
     let mut report = report;
@@ -240,6 +249,12 @@ fn next(report: Report, plan: &Plan, under: Option<&Freeze>, outside: &[(Ledger,
         return report
             .line("Next, so that the freeze holds; then plan again:")
             .command(format!("onefold freeze --renew {freeze_id} --enforce"));
+    }
+    if let Some(why) = config.approval.why(plan) {
+        let by = if config.approval.distinct { "another person's approval" } else { "an approval" };
+        report = report
+            .line(format!("It needs {by}: {why}."))
+            .command(format!("onefold approve {} --because TEXT", plan.plan_id));
     }
     report.line("Next:").command(apply_line(plan))
 }

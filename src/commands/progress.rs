@@ -1,29 +1,42 @@
-//! Progress on stderr, on a terminal only, for what takes longer than a moment.
+//! What is going on, for what takes longer than a moment: a line on stderr, on a terminal only; with
+//! `--format jsonl` events on stdout.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::core::status::Ledger;
+use crate::report::{Format, event};
 
-/// A line that tells what is going on; silent with `--quiet` and where stderr is no terminal.
+/// How long it takes at least from one event to the next.
+const EVENTS_APART: Duration = Duration::from_secs(1);
+
+/// Tells what is going on; silent with `--quiet`, and where nobody looks.
 pub struct Progress {
     bar: ProgressBar,
     rows: Mutex<BTreeMap<Ledger, u64>>,
+    /// What is being done and when that was told last, where events are wanted.
+    events: Option<(String, Mutex<Instant>)>,
 }
 
 impl Progress {
     pub fn new(config: &Config, doing: &str) -> Self {
-        let bar = if config.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let events = config.format == Format::Jsonl;
+        let bar = if config.quiet || events { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} ({elapsed}) {wide_msg}") {
             bar.set_style(style);
         }
         bar.set_prefix(doing.to_owned());
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, rows: Mutex::new(BTreeMap::new()) }
+        if events {
+            event(&json!({ "event": "begin", "doing": doing }));
+        }
+        let events = events.then(|| (doing.to_owned(), Mutex::new(Instant::now())));
+        Self { bar, rows: Mutex::new(BTreeMap::new()), events }
     }
 
     /// So many rows of a ledger are through.
@@ -31,14 +44,26 @@ impl Progress {
         let Ok(mut all) = self.rows.lock() else { return };
         all.insert(ledger, rows);
         let told: Vec<_> = all.iter().map(|(ledger, rows)| format!("{ledger} {rows}")).collect();
-        self.bar.set_message(told.join(", "));
+        drop(all);
+        self.at(told.join(", "));
     }
 
     pub fn at(&self, message: impl Into<String>) {
-        self.bar.set_message(message.into());
+        let message = message.into();
+        if let Some((doing, told)) = &self.events
+            && let Ok(mut told) = told.lock()
+            && told.elapsed() >= EVENTS_APART
+        {
+            *told = Instant::now();
+            event(&json!({ "event": "progress", "doing": doing, "at": message }));
+        }
+        self.bar.set_message(message);
     }
 
     pub fn end(self) {
         self.bar.finish_and_clear();
+        if let Some((doing, _)) = &self.events {
+            event(&json!({ "event": "end", "doing": doing, "at": self.bar.message() }));
+        }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::decided::{LISTED, steps, tell};
 use super::plan::{basis, heading};
 use crate::config::Config;
+use crate::core::approval::Approval;
 use crate::core::explain::row_in_words;
 use crate::core::plan::{Plan, PlannedIntent};
 use crate::error::{Error, Result};
@@ -37,10 +38,14 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
     let plan = &saved.plan;
     let Some(name) = &args.intent else {
         let limit = if args.all { usize::MAX } else { LISTED };
-        let told = Report::new(json!({ "state": saved.state, "made_by": saved.made_by,
-            "superseded_by": saved.superseded_by, "plan": plan }))
+        let approvals = store.approvals(&plan.digest).await?;
+        let told = Report::new(json!({ "state": saved.state, "made_by": saved.made_by, "maker": saved.maker,
+            "superseded_by": saved.superseded_by, "begun_at": saved.begun_at, "approvals": approvals, "plan": plan }))
         .title(heading(plan))
         .line(format!("{}, made at {} by {}", saved.state, plan.made_at, saved.made_by));
+        let approved =
+            |a: &Approval| format!("approved at {} by {} ({}): {}", a.at, a.actor, a.by, a.because);
+        let told = approvals.iter().map(approved).fold(told, Report::line);
         return Ok(tell(basis(told, plan), plan, limit));
     };
     Ok(explain(find(plan, name)?))

@@ -19,28 +19,28 @@ pub struct Limits {
     pub max_refunds: BTreeMap<Currency, i64>,
 }
 
-impl Limits {
-    /// Reads `CNY:50000`, an amount in the currency's own unit, each currency once.
-    ///
-    /// # Errors
-    /// Usage, saying how it is written.
-    pub fn add_refunds(&mut self, text: &str) -> Result<()> {
-        let bad = |why: &str| {
-            Error::usage(format!("the limit {text:?} {why}"))
-                .hint("a currency and an amount in its own unit: CNY:50000")
-        };
-        let (code, amount) = text.split_once(':').ok_or_else(|| bad("has no colon"))?;
-        let currency: Currency = code.parse().map_err(|_| bad("names no ISO 4217 currency"))?;
-        let minor = currency
-            .minor_of_decimal(amount)
-            .filter(|minor| *minor >= 0)
-            .ok_or_else(|| bad("has no amount of that currency"))?;
-        match self.max_refunds.insert(currency, minor) {
-            None => Ok(()),
-            Some(_) => Err(bad("is about a currency that is there twice")),
-        }
+/// Adds `CNY:50000`, an amount in the currency's own unit, to what is stated; each currency once.
+///
+/// # Errors
+/// Usage, saying how it is written.
+pub fn add_stated(amounts: &mut BTreeMap<Currency, i64>, text: &str) -> Result<()> {
+    let bad = |why: &str| {
+        Error::usage(format!("the amount {text:?} {why}"))
+            .hint("a currency and an amount in its own unit: CNY:50000")
+    };
+    let (code, amount) = text.split_once(':').ok_or_else(|| bad("has no colon"))?;
+    let currency: Currency = code.parse().map_err(|_| bad("names no ISO 4217 currency"))?;
+    let minor = currency
+        .minor_of_decimal(amount)
+        .filter(|minor| *minor >= 0)
+        .ok_or_else(|| bad("has no amount of that currency"))?;
+    match amounts.insert(currency, minor) {
+        None => Ok(()),
+        Some(_) => Err(bad("is about a currency that is there twice")),
     }
+}
 
+impl Limits {
     /// These, and where they say nothing the configured ones.
     #[must_use]
     pub fn or(self, configured: &Self) -> Self {

@@ -1,6 +1,8 @@
 //! The pure core: no database, clock, environment, randomness or printing. What it needs of
 //! these comes in as arguments, so the same rows always give the same decision.
 
+pub mod approval;
+pub mod arrivals;
 pub mod canonical;
 pub mod chain;
 pub mod charges;

@@ -81,7 +81,8 @@ impl Executor<'_> {
     /// by as many workers as the pace says, each at an intent of its own.
     ///
     /// # Errors
-    /// Refused where the freeze is lost on the way: what is done stays done.
+    /// Refused where the plan may not be begun, or where the freeze is lost on the way: what is done
+    /// stays done.
     pub async fn apply(
         &self,
         plan: &Plan,
@@ -90,6 +91,7 @@ impl Executor<'_> {
         pace: &Pace<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<Applied> {
+        self.store.begin_plan(&plan.plan_id, self.approval, &self.worker.actor, (self.clock)()).await?;
         let watch = RefCell::new(watch);
         let tell = |moment: Moment<'_>| (watch.borrow_mut())(moment);
         let run = Run {

@@ -17,6 +17,7 @@ mod way;
 
 use std::ops::ControlFlow;
 
+use crate::core::approval::ApprovalRule;
 use crate::core::plan::{PlannedIntent, Step};
 use crate::core::time::Timestamp;
 use crate::providers::Providers;
@@ -31,6 +32,8 @@ pub struct Executor<'a> {
     pub worker: &'a Worker,
     /// Commands of the site that stand in for SQL.
     pub commands: &'a command::Commands,
+    /// Whose word a plan needs before it is begun.
+    pub approval: &'a ApprovalRule,
     pub clock: fn() -> Timestamp,
 }
 

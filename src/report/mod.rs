@@ -2,15 +2,18 @@
 //! one JSON object.
 
 mod live;
+mod spark;
 mod table;
 
-pub use live::pass_on;
+pub use live::{event, pass_on};
+pub use spark::sparkline;
 pub use table::{Column, Table};
 
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
+use crate::core::status::status_type;
 use crate::error::{Error, Exit};
 
 /// What a command found and did.
@@ -89,10 +92,35 @@ impl Report {
     }
 }
 
+status_type!(
+    /// What a command writes.
+    Format {
+        /// Text and tables, for people.
+        Table = "table",
+        /// One object on stdout.
+        Json = "json",
+        /// An object a line: what is going on, and last the result.
+        Jsonl = "jsonl",
+    }
+);
+
+impl Default for Format {
+    fn default() -> Self {
+        Self::Table
+    }
+}
+
+impl Format {
+    /// Whether programs read it.
+    pub const fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Jsonl)
+    }
+}
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    pub json: bool,
+    pub format: Format,
     pub colour: bool,
     /// In columns.
     pub width: usize,
@@ -100,7 +128,7 @@ pub struct Style {
 
 impl Style {
     /// Colour only on a terminal and never with `NO_COLOR`; 80 columns where there is no terminal.
-    pub fn detect(json: bool) -> Self {
+    pub fn detect(format: Format) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let width = if terminal {
@@ -108,19 +136,22 @@ impl Style {
         } else {
             80
         };
-        Self { json, colour: terminal && !no_colour, width: width.max(40) }
+        Self { format, colour: terminal && !no_colour, width: width.max(40) }
     }
 }
 
 /// Prints a report to stdout. A reader that has gone away (`onefold … | head`) is no failure.
 pub fn print(report: &Report, style: Style) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let written = if style.json {
-        serde_json::to_writer_pretty(&mut out, &report.json)
+    let written = match style.format {
+        Format::Table => write_blocks(&mut out, &report.blocks, style),
+        Format::Json => serde_json::to_writer_pretty(&mut out, &report.json)
             .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
-    } else {
-        write_blocks(&mut out, &report.blocks, style)
+            .and_then(|()| writeln!(out)),
+        Format::Jsonl => {
+            let code = report.code.unwrap_or(report.exit.code());
+            writeln!(out, "{}", json!({ "event": "result", "code": code, "result": report.json }))
+        }
     };
     match written.and_then(|()| out.flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -128,22 +159,29 @@ pub fn print(report: &Report, style: Style) -> io::Result<()> {
     }
 }
 
-/// Prints an error: to stderr for people; as the one JSON object on stdout where JSON is asked for.
-pub fn print_error(error: &Error, style: Style) {
-    if style.json {
-        let mut value =
-            json!({ "error": { "code": error.exit.code(), "message": error.message, "hint": error.hint } });
-        if let Some(details) = &error.details {
-            value["error"]["details"] = details.clone();
+/// Prints an error to stderr: as one JSON object where JSON is asked for.
+pub fn print_error(error: &Error, format: Format) {
+    // A reader that has gone away has no use for it.
+    match format {
+        Format::Json => drop(writeln!(io::stderr(), "{:#}", error_json(error))),
+        Format::Jsonl => drop(writeln!(io::stderr(), "{}", error_json(error))),
+        Format::Table => {
+            print_note(&format!("error: {}", error.message));
+            if let Some(hint) = &error.hint {
+                print_note(&format!("hint: {hint}"));
+            }
         }
-        // A reader that has gone away has no use for it.
-        let _ = writeln!(io::stdout(), "{value:#}");
-        return;
     }
-    print_note(&format!("error: {}", error.message));
-    if let Some(hint) = &error.hint {
-        print_note(&format!("hint: {hint}"));
+}
+
+/// An error as programs get it.
+pub fn error_json(error: &Error) -> Value {
+    let mut value = json!({ "kind": error.exit.kind(), "message": error.message, "hint": error.hint,
+        "code": error.exit.code() });
+    if let Some(details) = &error.details {
+        value["details"] = details.clone();
     }
+    value
 }
 
 /// Prints a note beside the results, to stderr. Its further lines are indented, so that none can be
@@ -250,7 +288,8 @@ mod tests {
         let report = Report::new(json!({})).title(forged).line(forged).command(forged).table(table);
         for width in [40, 400] {
             let mut out = Vec::new();
-            write_blocks(&mut out, &report.blocks, Style { json: false, colour: false, width }).unwrap();
+            write_blocks(&mut out, &report.blocks, Style { format: Format::Table, colour: false, width })
+                .unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.contains("lost\\n2026"), "{text}");
             assert!(text.lines().all(|l| !l.starts_with("2026")), "{text}");

@@ -158,9 +158,10 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Format;
 
     fn style(width: usize) -> Style {
-        Style { json: false, colour: false, width }
+        Style { format: Format::Table, colour: false, width }
     }
 
     fn table(id: &str, why: &str) -> Table {

@@ -32,11 +32,15 @@ pub(super) const fn lease_until(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The pieces of SQL that files about copies and idempotency keys may name.
-pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 2] {
-    // What a sum is cast to, which two of three databases make a decimal.
-    let integer = if matches!(dialect, Dialect::Mysql) { "SIGNED" } else { "BIGINT" };
-    [("now_us", now_us(dialect)), ("integer", integer)]
+/// The pieces of SQL that files about copies, idempotency keys and approvals may name: the database's clock, who we
+/// are to it, and what a sum is cast to, which two of three databases make a decimal.
+pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 3] {
+    let (login, integer) = match dialect {
+        Dialect::Sqlite => ("''", "BIGINT"),
+        Dialect::Postgres => ("CAST(session_user AS TEXT)", "BIGINT"),
+        Dialect::Mysql => ("CAST(CURRENT_USER() AS CHAR)", "SIGNED"),
+    };
+    [("now_us", now_us(dialect)), ("login", login), ("integer", integer)]
 }
 
 /// The triggers of one database and what they need, statement by statement.

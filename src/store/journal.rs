@@ -22,6 +22,10 @@ status_type!(Event {
     Thawed = "thawed",
     Planned = "planned",
     Superseded = "superseded",
+    /// Somebody gave his word for a plan.
+    Approved = "approved",
+    /// The first step of a plan may be carried out from now on.
+    Begun = "begun",
     Applied = "applied",
     /// A row was moved by a step.
     Moved = "moved",

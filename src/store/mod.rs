@@ -1,5 +1,7 @@
 //! The only user of sqlx: connections, dialects, SQL files, and rows to core types and back.
 
+pub mod approvals;
+pub mod asked;
 pub mod chain;
 pub mod connect;
 pub mod copies;

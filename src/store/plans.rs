@@ -5,6 +5,7 @@ use super::journal::{Entry, Event};
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store};
+use crate::core::approval::{ApprovalRule, Person};
 use crate::core::evidence::KeepOverride;
 use crate::core::ids::*;
 use crate::core::plan::Plan;
@@ -30,6 +31,20 @@ pub struct SavedPlan {
     pub state: PlanState,
     pub superseded_by: Option<String>,
     pub made_by: String,
+    /// Who that is; not known of plans made by older versions.
+    pub maker: Option<Person>,
+    /// Under which rule it was made.
+    pub approval: ApprovalRule,
+    pub begun_at: Option<Timestamp>,
+}
+
+/// Who makes a plan, and under which rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker<'a> {
+    /// What he calls himself.
+    pub actor: &'a str,
+    pub person: &'a Person,
+    pub approval: &'a ApprovalRule,
 }
 
 /// The head of a plan, without its intents.
@@ -52,7 +67,8 @@ pub struct KeepChanges {
 impl Store {
     /// Saves a plan with the overrides that it rests on; older open plans of its freeze whose
     /// scopes overlap are superseded.
-    pub async fn save_plan(&self, plan: &Plan, keeps: &KeepChanges, actor: &str) -> Result<()> {
+    pub async fn save_plan(&self, plan: &Plan, keeps: &KeepChanges, maker: Maker<'_>) -> Result<()> {
+        let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
         journal
@@ -64,6 +80,9 @@ impl Store {
                     .bind("state", state.as_str())
                     .bind("made_at_us", plan.made_at.micros())
                     .bind("made_by", actor)
+                    .bind("os_user", person.os_user.as_str())
+                    .bind("login", person.login.as_str())
+                    .bind("approval", json(approval)?)
                     .bind("body", json(plan)?);
                 journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
                 let keep_entry = |event, tenant_id: &TenantId, order_id: &OrderId| {
@@ -137,11 +156,15 @@ impl Store {
     /// Usage, where there is none; refused, where what is saved is no longer what was decided (its
     /// digest does not match).
     pub async fn plan_by_id(&self, plan_id: &str) -> Result<SavedPlan> {
-        let journal = self.journal();
+        let mut connection = self.journal().connection().await?;
+        self.plan_on(&mut connection, plan_id).await
+    }
+
+    /// As [`Store::plan_by_id`], in a transaction.
+    pub(super) async fn plan_on(&self, on: &mut Connection, plan_id: &str) -> Result<SavedPlan> {
         let values = Values::new().bind("plan_id", plan_id);
-        let statement = journal.statement(&self.queries, "plans/by_id", &values)?;
-        let mut connection = journal.connection().await?;
-        let rows = journal.fetch(&mut connection, &statement).await?;
+        let statement = self.journal().statement(&self.queries, "plans/by_id", &values)?;
+        let rows = self.journal().fetch(on, &statement).await?;
         rows.first().map(decode).transpose()?.ok_or_else(|| {
             Error::usage(format!("there is no plan {plan_id}")).hint("`onefold status` lists the newest ones")
         })
@@ -204,10 +227,15 @@ fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
         ))
         .hint("somebody changed it in the database; plan again"));
     }
+    let person = r.text("os_user")?.zip(r.text("login")?);
+    let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();
     Ok(SavedPlan {
         plan,
         state: r.parsed("state")?,
         superseded_by: r.text("superseded_by")?,
         made_by: r.needed("made_by")?,
+        maker: person.map(|(os_user, login)| Person { os_user, login }),
+        approval: approval.map_err(|e| r.bad("approval", e))?.unwrap_or_default(),
+        begun_at: r.time_or_null("begun_at_us")?,
     })
 }

@@ -19,7 +19,7 @@ fn broken(toml: &str) -> (Site, super::site::Found) {
 #[track_caller]
 fn assert_error(found: &super::site::Found, parts: &[&str]) {
     assert_eq!(found.exit, Some(2), "{}", found.text);
-    let error = found.json["error"].to_string();
+    let error = found.json.to_string();
     assert!(parts.iter().all(|part| error.contains(part)), "{error}");
 }
 

@@ -123,11 +123,13 @@ impl Site {
         self.write("onefold.toml", &format!("{journal}{folder}{}", self.toml));
         let output = self.onefold(&[&["check", "--json"], arguments].concat());
         let text = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
         Found {
             exit: output.status.code(),
-            json: serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}")),
+            json: serde_json::from_str(if text.is_empty() { &errors } else { &text })
+                .unwrap_or_else(|e| panic!("{e}: {text}{errors}")),
             text,
-            errors: String::from_utf8(output.stderr).unwrap(),
+            errors,
         }
     }
 

@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 26] = [
     "demo",
     "init",
     "import",
@@ -22,6 +22,7 @@ const VERBS: [&str; 20] = [
     "reconcile",
     "plan",
     "show",
+    "approve",
     "apply",
     "converge",
     "settle",
@@ -33,13 +34,21 @@ const VERBS: [&str; 20] = [
     "thaw",
     "queries",
     "provider",
+    "run",
+    "watch",
+    "config",
+    "completions",
+    "man",
 ];
 
 fn json_is_one_object_for_every_verb(site: &Site) {
     let folder = site.files(&doubled().ledgers);
+    // What comes after -- is another command's.
+    fn split<'l, 's>(line: &'l [&'s str]) -> (&'l [&'s str], &'l [&'s str]) {
+        line.split_at(line.iter().position(|word| *word == "--").unwrap_or(line.len()))
+    }
     let json = |code: i32, line: &[&str]| {
-        // What comes after -- is another command's.
-        let (ours, theirs) = line.split_at(line.iter().position(|word| *word == "--").unwrap_or(line.len()));
+        let (ours, theirs) = split(line);
         let ran = site.run(&[ours, &["--json"], theirs].concat()).ends(code);
         assert_eq!(ran.stderr, "", "{ran}");
         ran.json()
@@ -56,6 +65,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["show", plan, "--intent", "A"]);
     json(5, &["verify", plan]);
     json(0, &["converge", "--plan", plan]);
+    json(0, &["approve", plan, "--because", "x"]);
     json(0, &["apply", plan, "--yes"]);
     json(0, &["status"]);
     json(0, &["history"]);
@@ -111,8 +121,9 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["whatever"]),
     ];
     for (code, line) in errors {
-        let error = json(code, line)["error"].clone();
-        assert_eq!(error["code"], code, "{line:?}");
+        let (ours, theirs) = split(line);
+        let error = site.run(&[ours, &["--json"], theirs].concat()).ends(code).error();
+        assert!(error["kind"].as_str().is_some_and(|k| !k.is_empty()), "{line:?}: {error}");
         assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()), "{line:?}: {error}");
         assert!(error["hint"].as_str().is_some_and(|h| !h.is_empty()), "{line:?}: {error}");
     }

@@ -143,8 +143,8 @@ fn all_faults_of_all_files_are_told_at_once(site: &Site) {
         .run(&["import", &dir])
         .fails(2, &["120 faults in the files", "119 in all", "LOST", "QUARANTINED"]);
     assert_eq!(ran.stderr.lines().filter(|l| l.contains("orders.csv:")).count(), 50 + 1, "{ran}");
-    let json = site.run(&["import", &dir, "--json"]).ends(2).json();
-    let files = &json["error"]["details"]["files"];
+    let json = site.run(&["import", &dir, "--json"]).ends(2).error();
+    let files = &json["details"]["files"];
     assert_eq!(files[0]["count"], 119);
     assert_eq!(files[0]["first"].as_array().unwrap().len(), 50);
     let fault = &files[1]["first"][0];

@@ -14,12 +14,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use onefold::core::approval::{ApprovalRule, Person};
 use onefold::core::evidence::Evidence;
 use onefold::core::ids::{OrderId, TenantId};
 use onefold::core::ledger::*;
 use onefold::core::policy::Policy;
 use onefold::core::scope::Scope;
 use onefold::core::time::{Span, Timestamp};
+use onefold::store::plans::Maker;
+
+/// Nobody is asked.
+pub static NO_APPROVAL: ApprovalRule = ApprovalRule { required: false, distinct: false, over: None };
+
+/// Somebody who makes plans that need no approval.
+pub fn maker(actor: &str) -> Maker<'_> {
+    static SOMEBODY: Person = Person { os_user: String::new(), login: String::new() };
+    Maker { actor, person: &SOMEBODY, approval: &NO_APPROVAL }
+}
 
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cases")

@@ -310,6 +310,15 @@ impl Ran {
         self
     }
 
+    /// The error as the one JSON object on stderr, and nothing on stdout.
+    #[track_caller]
+    pub fn error(&self) -> Value {
+        assert_eq!(self.stdout, "", "an error is told on stderr: {self}");
+        let value: Value = serde_json::from_str(&self.stderr).unwrap_or_else(|e| panic!("{e}: {self}"));
+        assert_eq!(value["code"].as_i64(), self.code.map(i64::from), "{self}");
+        value
+    }
+
     /// The one JSON object on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {

@@ -28,6 +28,7 @@ use onefold::store::steps::Worker;
 
 use crate::common::book::Book;
 use crate::common::databases::{Db, sorted};
+use crate::common::{NO_APPROVAL, maker};
 
 thread_local! {
     static AHEAD: Cell<Span> = const { Cell::new(Span::from_secs(0)) };
@@ -268,7 +269,7 @@ pub async fn plan_under(store: &Store, freeze: &Freeze, plan_id: &str) -> Plan {
     let evidence = store.evidence().await.unwrap();
     let decided = make(&ledgers, &freeze.scope, &Policy::default(), freeze.frozen_at, &evidence).unwrap();
     let plan = decided.into_plan(plan_id.to_owned(), clock(), Some(freeze.freeze_id.clone()));
-    store.save_plan(&plan, &KeepChanges::default(), "op").await.unwrap();
+    store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
     plan
 }
 
@@ -298,12 +299,12 @@ pub fn providers<'s>(provider: impl Provider + 's) -> Providers<'s> {
 }
 
 pub fn executor_with<'a>(store: &'a Store, providers: &'a Providers<'a>, worker: &'a Worker) -> Executor<'a> {
-    Executor { store, providers, worker, commands: &NONE, clock }
+    Executor { store, providers, worker, commands: &NONE, approval: &NO_APPROVAL, clock }
 }
 
 pub fn executor<'a>(store: &'a Store, worker: &'a Worker) -> Executor<'a> {
     let providers = Box::leak(Box::new(Providers::default().with(ANY, Sandbox::well_behaved(store))));
-    Executor { store, providers, worker, commands: &NONE, clock }
+    Executor { store, providers, worker, commands: &NONE, approval: &NO_APPROVAL, clock }
 }
 
 /// A night's rows, the requests about them, and what was given back of each charge.

@@ -17,6 +17,7 @@ use onefold::store::steps::{StepRecord, StepState};
 use onefold::store::{Places, Queries, Statuses, Store};
 
 use super::scene::*;
+use crate::common::NO_APPROVAL;
 use crate::common::databases::{Db, Kind, aside, wait};
 use crate::on_every_database;
 
@@ -68,7 +69,14 @@ impl Provider for Scripted<'_> {
 async fn end_through(night: &Night<'_>, providers: &Providers<'_>) -> IntentEnd {
     let worker = night.worker();
     let commands = Commands::default();
-    let executor = Executor { store: night.store, providers, worker: &worker, commands: &commands, clock };
+    let executor = Executor {
+        store: night.store,
+        providers,
+        worker: &worker,
+        commands: &commands,
+        approval: &NO_APPROVAL,
+        clock,
+    };
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
     let applied = executor
         .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), watch)
@@ -94,8 +102,14 @@ fn another_applies(db: &Db, night: &Night<'_>) {
             Scripted { sandbox, sends: RefCell::new([Some(lost)].into()), asks: RefCell::default() };
         let providers = Providers::default().with(ANY, scripted);
         let (worker, commands) = (living_worker("op", night.freeze.token, "other"), Commands::default());
-        let executor =
-            Executor { store: &store, providers: &providers, worker: &worker, commands: &commands, clock };
+        let executor = Executor {
+            store: &store,
+            providers: &providers,
+            worker: &worker,
+            commands: &commands,
+            approval: &NO_APPROVAL,
+            clock,
+        };
         let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
         let applied = executor
             .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), watch)

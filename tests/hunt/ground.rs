@@ -19,6 +19,7 @@ use super::mutants::Mutant;
 use super::shapes::{self, SHAPES};
 use super::stage::{WORKERS, clock};
 use crate::common::databases::folder;
+use crate::common::maker;
 
 pub const FREEZE: &str = "F";
 pub const FIRST_PLAN: &str = "PL-1";
@@ -153,7 +154,7 @@ pub async fn plan(store: &Store, plan_id: &str, actor: &str, mutant: &Mutant) ->
     let decided = make(&ledgers, &freeze.scope, &Policy::default(), freeze.frozen_at, &evidence).unwrap();
     let decided = mutant.rekeyed(decided, plan_id);
     let plan = decided.into_plan(plan_id.to_owned(), clock(), Some(freeze.freeze_id));
-    store.save_plan(&plan, &KeepChanges::default(), actor).await.unwrap();
+    store.save_plan(&plan, &KeepChanges::default(), maker(actor)).await.unwrap();
     plan
 }
 

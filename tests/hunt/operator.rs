@@ -21,6 +21,8 @@ use onefold::store::freezes::{held_by, lapsed};
 use onefold::store::plans::PlanState;
 use onefold::store::steps::Worker;
 
+use crate::common::NO_APPROVAL;
+
 use super::bank::{Bank, Teller};
 use super::ground::{self, FIRST_PLAN, FREEZE};
 use super::mutants::Mutant;
@@ -85,6 +87,7 @@ impl Operator<'_> {
             providers: &providers,
             worker: &worker,
             commands: &NO_COMMANDS,
+            approval: &NO_APPROVAL,
             clock,
         })
         .await

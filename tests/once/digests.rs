@@ -32,8 +32,8 @@ fn what_differs_is_named_and_nothing_runs(site: &Site) {
     ] {
         with_input(site, line, value, input).fails(7, &[KEY, "the key of another request", differing]);
     }
-    let other = with_input(site, &[&["--json"], &same[..]].concat(), Some("13"), "input").ends(7).json();
-    assert_eq!(other["error"]["details"]["differing"], serde_json::json!(["env AMOUNT"]));
+    let other = with_input(site, &[&["--json"], &same[..]].concat(), Some("13"), "input").ends(7).error();
+    assert_eq!(other["details"]["differing"], serde_json::json!(["env AMOUNT"]));
     once(site, &[], "true").fails(7, &["differs in argv[2], env AMOUNT, stdin"]);
     assert_eq!((runs(site).len(), state(site)), (1, "SUCCEEDED".to_owned()));
     // Another tenant's key is another key.

@@ -28,7 +28,7 @@ fn a_live_key_is_waited_for_or_said_to_be_busy(site: &Site) {
     until_it_runs(site, 1);
     let busy = once(site, &[], &script).fails(75, &[KEY, "still being processed by ada@desk#", "left"]);
     busy.does_not_print("done");
-    let details = once(site, &["--json"], &script).ends(75).json()["error"]["details"].clone();
+    let details = once(site, &["--json"], &script).ends(75).error()["details"].clone();
     let left = details["lease_left_us"].as_i64().unwrap();
     assert!((50_000_000..=60_000_000).contains(&left), "{details}");
     let began = Instant::now();

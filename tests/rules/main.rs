@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approval;
 mod chain;
 mod doubts;
 mod facts;

@@ -9,6 +9,7 @@ use onefold::store::plans::{KeepChanges, PlanState};
 
 use crate::common::book::{Book, at};
 use crate::common::databases::at_once;
+use crate::common::maker;
 use crate::on_every_database;
 
 fn entry(event: Event, ledger: Ledger, row: &str, seconds: i64) -> Entry {
@@ -98,7 +99,7 @@ on_every_database! {
         let store = db.store_of(&book.ledgers).await;
         let plan = book.make().unwrap().into_plan("PL-1".to_owned(), at(0), Some("F-1".to_owned()));
         assert!(!plan.intents[0].steps.is_empty());
-        store.save_plan(&plan, &KeepChanges::default(), "op").await.unwrap();
+        store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
         let saved = store.plan_by_id("PL-1").await.unwrap();
         assert_eq!((saved.plan.clone(), saved.state, saved.superseded_by), (plan, PlanState::Open, None));
         assert!(saved.plan.digest_matches());
@@ -114,7 +115,7 @@ on_every_database! {
             let mut book = Book::new();
             book.scope = Scope { shows: [ShowId::from(show)].into(), ..Scope::default() };
             let plan = book.make().unwrap().into_plan(id.to_owned(), at(seconds), freeze.map(str::to_owned));
-            store.save_plan(&plan, &KeepChanges::default(), "op").await.unwrap();
+            store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
         };
         let state = async |id: &str| {
             let saved = store.plan_by_id(id).await.unwrap();
@@ -147,12 +148,12 @@ on_every_database! {
         };
         let keep = KeepOverride { order_id: "O-1".into(), because: "seen".to_owned() };
         let keeps = KeepChanges { chosen: vec![("t".into(), keep)], withdrawn: Vec::new() };
-        store.save_plan(&plan("PL-dry", None), &keeps, "op").await.unwrap();
+        store.save_plan(&plan("PL-dry", None), &keeps, maker("op")).await.unwrap();
         assert_eq!(store.evidence().await.unwrap().keeps.len(), 0, "what is chosen in a dry run is chosen for it alone");
         let plan = plan("PL-1", Some("F-1"));
-        store.save_plan(&plan, &keeps, "op").await.unwrap();
+        store.save_plan(&plan, &keeps, maker("op")).await.unwrap();
         assert_eq!(store.evidence().await.unwrap().keeps.len(), 1);
-        assert!(store.save_plan(&plan, &keeps, "op").await.is_err(), "an id is used once");
+        assert!(store.save_plan(&plan, &keeps, maker("op")).await.is_err(), "an id is used once");
         assert_eq!(store.history(&Search::default()).await.unwrap().len(), 3);
     }
 }

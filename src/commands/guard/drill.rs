@@ -154,7 +154,7 @@ impl Stop {
 }
 
 fn tell(config: &Config, leftovers: &[Leftover]) {
-    if config.quiet || config.json {
+    if config.quiet || config.format.is_json() {
         return;
     }
     for Leftover { name, fate } in leftovers {

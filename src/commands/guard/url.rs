@@ -115,7 +115,7 @@ pub async fn run(config: &Config, flags: UrlFlags, how_often: HowOften) -> Resul
         concurrency: how_often.concurrency.min(how_often.requests),
     };
     let sent = told(&target, &flags, &headers);
-    if !config.json && (!config.quiet || !flags.yes) {
+    if !config.format.is_json() && (!config.quiet || !flags.yes) {
         sent.iter().for_each(|line| print_note(line));
     }
     if !flags.yes {

@@ -29,7 +29,7 @@ pub struct ExportArgs {
 
 pub async fn run(config: &Config, args: ExportArgs) -> Result<Report> {
     let Some(path) = &args.output else {
-        if config.json {
+        if config.format.is_json() {
             return Err(Error::usage("--json prints one object, and the journal is one a line")
                 .hint("onefold history export --output FILE --json; or leave --json out"));
         }

@@ -55,7 +55,7 @@ and the input of --stdin; of these, digests alone are kept. `--query` should loo
 leaves behind, and say 1 only where no process of the first run can make it true later.
 
 Ends with the code of the command. What onefold itself has to say stands on stderr as `error: …`
-(with --json: as {\"error\": …}), and then it ends with:
+(with --json: as one object), and then it ends with:
   75  another is at the key; or, by --query, what was ended midway did not happen: run it again
    6  it may have happened: settle it by --query or by `once settle`
    7  the key is another request's, or was lost to another process
@@ -192,7 +192,7 @@ async fn run_once(config: &Config, args: OnceArgs) -> Result<Report> {
     };
     let store = open(config).await?;
     let holder = holder(config, args.lease);
-    let echo: Echo = if config.json { Arc::new(|_, _| ()) } else { Arc::new(pass_on) };
+    let echo: Echo = if config.format.is_json() { Arc::new(|_, _| ()) } else { Arc::new(pass_on) };
     let once = Once {
         store: &store,
         holder: &holder,
@@ -241,7 +241,7 @@ fn told(config: &Config, request: &Request, answer: Answer) -> Result<Report> {
         Answer::Replayed(record) => result(config, "replayed", &record),
         Answer::Settled(record) => result(config, "settled", &record),
         Answer::Archived(archived) => {
-            if !config.quiet && !config.json {
+            if !config.quiet && !config.format.is_json() {
                 print_note(&format!(
                     "note: {key} is done, archived: {}, last seen {}; its output is no longer kept",
                     archived.state, archived.last_seen
@@ -286,7 +286,7 @@ fn result(config: &Config, how: &str, record: &KeyRecord) -> Result<Report> {
     let output = output(record)?;
     let mut report = Report::new(as_json(record, Some(how)));
     report.code = Some(record.exit_code.unwrap_or(Exit::Failure.code()));
-    if config.json {
+    if config.format.is_json() {
         return Ok(report);
     }
     let Some(output) = output else {

@@ -2,25 +2,33 @@
 //!
 //! A flag goes before the environment, and both go before the file.
 
+mod settings;
+
+pub use settings::Setting;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 
-use crate::core::limits::Limits;
+use crate::core::approval::ApprovalRule;
+use crate::core::limits::{Limits, add_stated};
 use crate::core::status::Ledger;
-use crate::core::time::Timestamp;
+use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
 use crate::providers::settings::Settings;
 use crate::providers::{ANY, Providers};
+use crate::report::Format;
 use crate::store::passwords::Passwords;
 use crate::store::{Database, Places, Queries, Statuses, Store, without_password};
 
 /// The file's name where none is given.
 const FILE: &str = "onefold.toml";
+/// How old a plan may be where nothing else is said.
+const PLAN_MAX_AGE: Span = Span::from_mins(15);
 /// Everything in one SQLite file, where nothing else is said.
 const DEFAULT_DATABASE: &str = "sqlite:onefold.db";
 
@@ -37,16 +45,23 @@ pub struct Config {
     pub commands: Commands,
     /// How much one run of apply may do, where no flag says.
     pub limits: Limits,
+    /// How old a plan may be when it is begun, unless it would be decided the same again.
+    pub plan_max_age: Span,
+    pub approval: ApprovalRule,
     /// Why something that cannot be proven is accepted, by the name of its file.
     pub accept: BTreeMap<String, String>,
-    /// Whether the one thing on stdout is to be a JSON object.
-    pub json: bool,
+    /// What stands on stdout.
+    pub format: Format,
     pub quiet: bool,
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
     pub actor: String,
     /// The journals' databases that were opened.
     pub opened: Opened,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// What flags and the environment say.
+    pub told: Vec<Setting>,
 }
 
 /// The databases in which this run may have written to a journal; a configuration's copies share them.
@@ -75,7 +90,7 @@ pub struct Flags {
     pub queries: Option<PathBuf>,
     pub password_file: Option<PathBuf>,
     pub owner: Option<String>,
-    pub json: bool,
+    pub format: Format,
     pub quiet: bool,
     pub verbose: bool,
 }
@@ -98,6 +113,8 @@ struct File {
     #[serde(default)]
     limits: LimitTable,
     #[serde(default)]
+    approval: ApprovalTable,
+    #[serde(default)]
     accept: BTreeMap<String, String>,
 }
 
@@ -106,6 +123,48 @@ struct File {
 struct LimitTable {
     max_steps: Option<usize>,
     max_refund_total: Vec<String>,
+    plan_max_age: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ApprovalTable {
+    required: bool,
+    /// Where nothing is said, another person's word counts alone.
+    distinct: Option<bool>,
+    over: Option<Amounts>,
+}
+
+/// One amount, or one a currency.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Amounts {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl ApprovalTable {
+    fn rule(self) -> Result<ApprovalRule> {
+        if !self.required && (self.distinct.is_some() || self.over.is_some()) {
+            return Err(Error::usage("[approval] says how, and not that approvals are required")
+                .hint("required = true"));
+        }
+        if !self.required {
+            return Ok(ApprovalRule::default());
+        }
+        let mut rule = ApprovalRule { required: true, distinct: self.distinct.unwrap_or(true), over: None };
+        if let Some(over) = self.over {
+            let texts = match over {
+                Amounts::One(text) => vec![text],
+                Amounts::Several(texts) => texts,
+            };
+            let amounts = rule.over.insert(BTreeMap::new());
+            for text in &texts {
+                add_stated(amounts, text).map_err(|e| e.context("[approval] over"))?;
+            }
+        }
+        Ok(rule)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,18 +243,32 @@ impl Config {
     /// Usage, naming file and place, for a file that is not as it must be, a variable that a URL
     /// names and the environment lacks, and a password file that others may read.
     pub fn load(flags: Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let path = match flags.config {
-            Some(path) => Some(path),
+        let named = flags.config;
+        let path = match &named {
+            Some(path) => Some(path.clone()),
             None => Some(PathBuf::from(FILE)).filter(|path| path.is_file()),
         };
         let (file, folder) = match &path {
             Some(path) => (read(path)?, path.parent().unwrap_or(Path::new("")).to_owned()),
             None => (File::default(), PathBuf::new()),
         };
-        let passwords = match flags.password_file.or(file.password_file.map(|p| folder.join(p))) {
+        let passwords = match flags.password_file.clone().or(file.password_file.map(|p| folder.join(p))) {
             Some(path) => Some(Passwords::read(&path)?),
             None => None,
         };
+        let said = |name: &str, flag: &str, env: &str, value: Option<String>| {
+            let value = value?;
+            let from = if variable(env).as_ref() == Some(&value) { env } else { flag };
+            Some(Setting::new(name, &value, from))
+        };
+        let shown = |path: &Option<PathBuf>| path.as_ref().map(|p| p.display().to_string());
+        let told = [
+            said("journal", "--database", "ONEFOLD_DATABASE_URL", flags.database.clone()),
+            said("config", "--config", "ONEFOLD_CONFIG", shown(&named)),
+            said("queries", "--queries", "ONEFOLD_QUERIES", shown(&flags.queries)),
+            said("password_file", "--password-file", "ONEFOLD_PASSWORD_FILE", shown(&flags.password_file)),
+            said("owner", "--owner", "ONEFOLD_OWNER", flags.owner.clone()),
+        ];
         let of_file = path.as_deref().unwrap_or(Path::new(FILE)).display();
         let url = |key: &str, text: &str| {
             let url = expanded(text, &variable).map_err(|e| e.context(key))?;
@@ -238,8 +311,15 @@ impl Config {
         }
         let mut limits = Limits { max_steps: file.limits.max_steps, ..Limits::default() };
         for text in &file.limits.max_refund_total {
-            limits.add_refunds(text).map_err(|e| e.context("[limits] max_refund_total"))?;
+            add_stated(&mut limits.max_refunds, text).map_err(|e| e.context("[limits] max_refund_total"))?;
         }
+        let plan_max_age = match &file.limits.plan_max_age {
+            Some(text) => text.parse().map_err(|e| {
+                Error::usage(format!("{of_file}: [limits] plan_max_age: {e}")).hint("plan_max_age = \"15m\"")
+            })?,
+            None => PLAN_MAX_AGE,
+        };
+        let approval = file.approval.rule().map_err(|e| e.context(of_file.to_string()))?;
         let mut providers = BTreeMap::new();
         for (name, settings) in file.providers {
             settings.check().map_err(|e| e.context(format!("{of_file}: [providers.{name}]")))?;
@@ -257,11 +337,15 @@ impl Config {
                 after_apply: file.after_apply,
             },
             limits,
+            plan_max_age,
+            approval,
             accept: file.accept,
-            json: flags.json,
+            format: flags.format,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            told: told.into_iter().flatten().collect(),
+            file: path.clone(),
             opened: Opened::default(),
         })
     }
@@ -270,7 +354,7 @@ impl Config {
     pub fn embedded(&self, url: &str) -> Self {
         Self {
             places: Places::one(url),
-            json: self.json,
+            format: self.format,
             quiet: self.quiet,
             verbose: self.verbose,
             actor: self.actor.clone(),
@@ -287,11 +371,15 @@ impl Config {
             providers: BTreeMap::new(),
             commands: Commands::default(),
             limits: Limits::default(),
+            plan_max_age: PLAN_MAX_AGE,
+            approval: ApprovalRule::default(),
             accept: BTreeMap::new(),
-            json: flags.json,
+            format: flags.format,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
+            file: None,
+            told: Vec::new(),
             opened: Opened::default(),
         }
     }
@@ -338,11 +426,13 @@ impl Config {
     }
 }
 
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::usage(format!("cannot read the configuration {}: {error}", path.display()))
+        .hint("name one that is there with --config, or leave it out")
+}
+
 fn read(path: &Path) -> Result<File> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Error::usage(format!("cannot read the configuration {}: {e}", path.display()))
-            .hint("name one that is there with --config, or leave it out")
-    })?;
+    let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
     toml::from_str(&text).map_err(|e| {
         // The library's picture of the place would show the line, and with it a password.
         let at = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);

@@ -1,0 +1,98 @@
+//! `onefold approve`: a second person's word for a plan.
+
+use clap::Args;
+use serde_json::json;
+
+use super::decided::{apply_line, refunds_in_words};
+use super::plan::heading;
+use super::{count, now};
+use crate::config::Config;
+use crate::core::approval::Approval;
+use crate::error::{Error, Result};
+use crate::report::Report;
+use crate::store::plans::PlanState;
+
+/// Give your word for a plan, so that another person may apply it; changes no ledger
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold approve PL-5c1d2e3f40 --because 'sums agree with the books'
+  onefold approve PL-5c1d2e3f40 --because 'CHG-4711' \\
+      --digest sha256:6f1c…
+
+Read the plan first: onefold report PLAN. The word is for exactly what the
+plan decides: any change is a new digest and needs a new one. Which plans need
+it is said in onefold.toml:
+
+  [approval]
+  required = true
+  distinct = true         # by someone other than the plan's maker
+  over = \"CNY:10000\"      # refunds up to so much need none
+
+A person is the user of the operating system and the database login; --owner
+is only a label beside them.")]
+pub struct ApproveArgs {
+    /// The plan's id
+    plan: String,
+    /// Why, for the journal
+    #[arg(long, value_name = "TEXT")]
+    because: String,
+    /// The digest of the plan that you read: another one is refused
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+}
+
+pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
+    if args.because.trim().is_empty() {
+        return Err(Error::usage("--because needs a reason: the journal keeps it")
+            .hint("what did you look at? for example: sums agree with the books"));
+    }
+    let store = config.open_ready().await?;
+    let saved = store.plan_by_id(&args.plan).await?;
+    let plan = &saved.plan;
+    let plan_id = &plan.plan_id;
+    if let Some(read) = args.digest.filter(|read| *read != plan.digest) {
+        return Err(Error::refused(format!("{plan_id} has the digest {}, not {read}", plan.digest))
+            .hint(format!("read it again: onefold show {plan_id}")));
+    }
+    match (saved.state, &saved.superseded_by) {
+        (PlanState::Open, _) => {}
+        (PlanState::Superseded, Some(newer)) => {
+            return Err(Error::refused(format!("{plan_id} was superseded by {newer}"))
+                .hint(format!("read that one: onefold show {newer}")));
+        }
+        (PlanState::DryRun, _) => {
+            return Err(Error::refused(format!("{plan_id} is a dry run, which is never applied"))
+                .hint("approve a plan that was made under a live freeze"));
+        }
+        (state, _) => {
+            return Err(Error::refused(format!("{plan_id} is {state}: it needs no approval any more"))
+                .hint(format!("what was done: onefold history --plan {plan_id}")));
+        }
+    }
+    let rule = config.approval.and(&saved.approval);
+    let by = store.person().await?;
+    if rule.distinct && saved.maker.as_ref().is_none_or(|maker| !by.is_other_than(maker)) {
+        return Err(Error::refused(match &saved.maker {
+            Some(_) => format!("{plan_id} was made by {by}, and needs the word of someone else"),
+            None => format!("it is not known who made {plan_id}, so nobody's word counts as another's"),
+        })
+        .hint("ask another person, with an own user or database login; --owner is only a label"));
+    }
+    let approval = Approval {
+        plan_id: plan_id.clone(),
+        digest: plan.digest.clone(),
+        by,
+        actor: config.actor.clone(),
+        because: args.because,
+        at: now(),
+    };
+    let is_new = store.approve(&approval).await?;
+    let mut report = Report::new(json!({ "approval": approval, "new": is_new })).title(heading(plan));
+    let steps = plan.intents.iter().map(|i| i.steps.len()).sum();
+    let money = refunds_in_words(plan.intents.iter());
+    let money = if money.is_empty() { "nothing".to_owned() } else { money };
+    report = report
+        .line(format!("{}, {money} refunded, {}", count(steps, "step"), plan.digest))
+        .line(format!("{} by {}.", if is_new { "approved" } else { "was approved already" }, approval.by));
+    Ok(report.line("Next, whoever holds the freeze:").command(apply_line(plan)))
+}

@@ -1,0 +1,114 @@
+//! A second person's word: which plans need one before they are begun, and whether they have it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::money::Currency;
+use super::plan::{Plan, refunds};
+use super::status::Ledger;
+use super::time::Timestamp;
+
+/// Who somebody is, by names that he is given and does not choose: nothing of it comes from the
+/// environment or the command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// Of the operating system, by the process's user id.
+    pub os_user: String,
+    /// Of the journal's database; empty where it has no logins.
+    pub login: String,
+}
+
+impl Person {
+    /// Whether one of the two names tells them apart.
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        self != other
+    }
+}
+
+impl std::fmt::Display for Person {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.os_user)?;
+        if self.login.is_empty() { Ok(()) } else { write!(f, " (database login {})", self.login) }
+    }
+}
+
+/// Somebody's word for exactly one decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    /// The plan that he looked at.
+    pub plan_id: String,
+    /// What was decided in it: any plan with this digest decides the same.
+    pub digest: String,
+    pub by: Person,
+    /// What he calls himself.
+    pub actor: String,
+    pub because: String,
+    pub at: Timestamp,
+}
+
+/// Which plans need an approval, and by whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRule {
+    pub required: bool,
+    /// Whether it must be someone other than the plan's maker.
+    pub distinct: bool,
+    /// What may go back without one, in minor units, by currency: one that is not there always needs an
+    /// approval, and so does a void, whose amount no step states. `None`: every plan with a step needs one.
+    pub over: Option<BTreeMap<Currency, i64>>,
+}
+
+impl ApprovalRule {
+    /// What satisfies both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        match (self.required, other.required) {
+            (true, false) => self.clone(),
+            (false, _) => other.clone(),
+            (true, true) => Self {
+                required: true,
+                distinct: self.distinct || other.distinct,
+                over: self.over.as_ref().zip(other.over.as_ref()).map(|(ours, theirs)| {
+                    let both = ours.iter().filter_map(|(c, minor)| Some((*c, *minor.min(theirs.get(c)?))));
+                    both.collect()
+                }),
+            },
+        }
+    }
+
+    /// Why a plan needs an approval; `None` where it needs none.
+    pub fn why(&self, plan: &Plan) -> Option<String> {
+        let mut steps = plan.intents.iter().flat_map(|i| &i.steps).peekable();
+        if !self.required || steps.peek().is_none() {
+            return None;
+        }
+        let Some(over) = &self.over else {
+            return Some("every plan needs one".to_owned());
+        };
+        if steps.any(|step| step.ledger == Ledger::Payments && step.amount_minor.is_none()) {
+            return Some("it voids charges".to_owned());
+        }
+        let sums = refunds(plan.intents.iter().flat_map(|i| &i.steps));
+        sums.into_iter().find_map(|(currency, sum)| match over.get(&currency) {
+            None => Some(format!("it gives back {}, a currency without a stated amount", currency.show(sum))),
+            Some(max) if sum > i128::from(*max) => Some(format!(
+                "it gives back {}, more than {}",
+                currency.show(sum),
+                currency.show((*max).into())
+            )),
+            Some(_) => None,
+        })
+    }
+
+    /// Whose word counts for a plan with this digest by this maker; the first in the order given. Nobody's
+    /// counts as another's where it is not known who made it.
+    pub fn given<'a>(
+        &self,
+        digest: &str,
+        maker: Option<&Person>,
+        approvals: &'a [Approval],
+    ) -> Option<&'a Approval> {
+        let counts = |by: &Person| !self.distinct || maker.is_some_and(|maker| by.is_other_than(maker));
+        approvals.iter().find(|approval| approval.digest == digest && counts(&approval.by))
+    }
+}

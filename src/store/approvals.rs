@@ -1,0 +1,152 @@
+//! Approvals: each written once, never changed; and the moment at which a plan is begun, which asks for them.
+
+use super::enforce::pieces;
+use super::journal::{Entry, Event};
+use super::plans::SavedPlan;
+use super::rows::Reader;
+use super::sql::{Statement, Values};
+use super::{Connection, Store};
+use crate::core::approval::{Approval, ApprovalRule, Person};
+use crate::core::time::Timestamp;
+use crate::error::{Error, Result};
+
+impl Store {
+    /// Who runs this process, as the operating system and the journal's database know them.
+    pub async fn person(&self) -> Result<Person> {
+        let os_user = whoami::username().map_err(|e| {
+            Error::failure(format!("the operating system does not say who runs this: {e}"))
+                .hint("give this user id a name, as in /etc/passwd")
+        })?;
+        let journal = self.journal();
+        let dialect = journal.dialect;
+        let text = self.queries.get("approvals/login")?;
+        let statement = Statement::new(text, &pieces(dialect), &Values::new(), dialect)?;
+        let mut connection = journal.connection().await?;
+        let rows = journal.fetch(&mut connection, &statement).await?;
+        let login =
+            rows.first().map(|row| Reader::new(row, "approvals/login").needed("login")).transpose()?;
+        Ok(Person { os_user, login: login.unwrap_or_default() })
+    }
+
+    /// Writes somebody's word for a plan; whether it was not there yet.
+    pub async fn approve(&self, approval: &Approval) -> Result<bool> {
+        let journal = self.journal();
+        let values = Values::new()
+            .bind("digest", approval.digest.as_str())
+            .bind("os_user", approval.by.os_user.as_str())
+            .bind("login", approval.by.login.as_str())
+            .bind("plan_id", approval.plan_id.as_str())
+            .bind("actor", approval.actor.as_str())
+            .bind("because", approval.because.as_str())
+            .bind("at_us", approval.at.micros());
+        let statement = journal.statement(&self.queries, "approvals/add", &values)?;
+        let mut tx = journal.begin().await?;
+        if !journal.insert(&mut tx, &statement).await? {
+            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+            return Ok(false);
+        }
+        let entry = Entry::new(Event::Approved, &approval.actor, approval.at)
+            .plan(&approval.plan_id)
+            .note(format!("{} by {}: {}", approval.digest, approval.by, approval.because));
+        self.append_on(&mut tx, &entry).await?;
+        journal.commit(tx).await?;
+        Ok(true)
+    }
+
+    /// Whose word there is for a decision, the first first.
+    pub async fn approvals(&self, digest: &str) -> Result<Vec<Approval>> {
+        let mut connection = self.journal().connection().await?;
+        self.approvals_on(&mut connection, digest).await
+    }
+
+    async fn approvals_on(&self, on: &mut Connection, digest: &str) -> Result<Vec<Approval>> {
+        let journal = self.journal();
+        let values = Values::new().bind("digest", digest);
+        let statement = journal.statement(&self.queries, "approvals/of_digest", &values)?;
+        let decode = |row| {
+            let r = Reader::new(row, "onefold_approvals");
+            Ok(Approval {
+                plan_id: r.needed("plan_id")?,
+                digest: r.needed("digest")?,
+                by: Person { os_user: r.needed("os_user")?, login: r.needed("login")? },
+                actor: r.needed("actor")?,
+                because: r.needed("because")?,
+                at: r.time("at_us")?,
+            })
+        };
+        journal.fetch(on, &statement).await?.iter().map(decode).collect()
+    }
+
+    /// Says that a plan is begun, so that its steps can be claimed; one that is begun already goes on, and no
+    /// approval is asked for twice.
+    ///
+    /// # Errors
+    /// Refused, where it needs an approval, by this rule or by the one that it was made under, and has none
+    /// that counts.
+    pub async fn begin_plan(
+        &self,
+        plan_id: &str,
+        rule: &ApprovalRule,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let journal = self.journal();
+        journal
+            .transaction(async |tx| {
+                let saved = self.plan_on(tx, plan_id).await?;
+                if saved.begun_at.is_some() {
+                    return Ok(());
+                }
+                // What an older version began is begun.
+                let values = Values::new().bind("plan_id", plan_id);
+                let first = journal.statement(&self.queries, "steps/first_of_plan", &values)?;
+                let note = if !journal.fetch(tx, &first).await?.is_empty() {
+                    "before this was noted".to_owned()
+                } else {
+                    let approvals = self.approvals_on(tx, &saved.plan.digest).await?;
+                    match must_be_approved(&saved, rule, &approvals)? {
+                        Some(approval) => format!("approved by {}", approval.by),
+                        None => "needs no approval".to_owned(),
+                    }
+                };
+                let values = Values::new().bind("plan_id", plan_id).bind("begun_at_us", now.micros());
+                let statement = journal.statement(&self.queries, "plans/begin", &values)?;
+                if journal.execute(tx, &statement).await? == 1 {
+                    let entry = Entry::new(Event::Begun, actor, now).plan(plan_id).note(note);
+                    self.append_on(tx, &entry).await?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// The approval that a plan needs and has; `None` where it needs none.
+///
+/// # Errors
+/// Refused, with what to type, where it has none that counts.
+pub fn must_be_approved<'a>(
+    saved: &SavedPlan,
+    rule: &ApprovalRule,
+    approvals: &'a [Approval],
+) -> Result<Option<&'a Approval>> {
+    let plan = &saved.plan;
+    let rule = rule.and(&saved.approval);
+    let Some(why) = rule.why(plan) else { return Ok(None) };
+    if let Some(approval) = rule.given(&plan.digest, saved.maker.as_ref(), approvals) {
+        return Ok(Some(approval));
+    }
+    let plan_id = &plan.plan_id;
+    let hint = format!("onefold approve {plan_id} --because TEXT");
+    Err(match saved.maker.as_ref().filter(|_| rule.distinct) {
+        _ if !rule.distinct => Error::refused(format!("{plan_id} needs an approval: {why}")).hint(hint),
+        Some(maker) => Error::refused(format!(
+            "{plan_id} needs the approval of someone other than {maker}, who made it: {why}"
+        ))
+        .hint(format!("ask another person to read it, and to type: {hint}")),
+        None => Error::refused(format!(
+            "{plan_id} needs the approval of someone other than its maker ({why}), and who made it is not known"
+        ))
+        .hint("plan again: onefold plan"),
+    })
+}

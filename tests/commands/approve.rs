@@ -1,0 +1,195 @@
+//! `onefold approve`, and `apply` where it needs a second person's word.
+
+use crate::common::site::{Kind, Site};
+use crate::{doubled, on_each_database};
+
+on_each_database![
+    a_plan_waits_for_the_word_of_another_person,
+    a_name_that_is_typed_is_nobody_else,
+    another_configuration_does_not_lift_the_rule_under_which_a_plan_was_made,
+    a_word_is_for_one_decision,
+    what_was_begun_goes_on_without_being_asked_for_again,
+    small_refunds_need_no_word,
+    what_cannot_be_approved_is_refused,
+    an_old_plan_is_begun_only_where_the_same_would_be_decided,
+    a_rule_that_makes_no_sense_is_refused,
+];
+
+const RULE: &str = "[approval]\nrequired = true\n";
+/// A provider, and limits that are not in the way.
+const REST: &str = "[providers.\"*\"]\nkind = \"sandbox\"\n[limits]\nmax_refund_total = [\"CNY:1000\"]\n";
+
+/// A site whose plans need another person's word, with a plan that gives 10.00 CNY back.
+fn planned(site: &Site) -> String {
+    site.configure(&[RULE, REST].concat());
+    site.import(&doubled().ledgers);
+    site.freeze();
+    site.plan()
+}
+
+/// As if somebody else had made the plan.
+fn made_by_another(site: &Site, plan: &str) {
+    site.sql(&format!("UPDATE onefold_plans SET os_user = 'somebody-else' WHERE plan_id = '{plan}'"));
+}
+
+fn untouched(site: &Site) {
+    assert_eq!((site.order("B"), site.payment("P-B")), ("PAID".into(), "CAPTURED".into()));
+}
+
+fn a_plan_waits_for_the_word_of_another_person(site: &Site) {
+    planned(site);
+    site.run(&["plan"]).ends(0).prints("It needs another person's approval: every plan needs one.");
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"])
+        .fails(7, &["needs the approval of someone other than", "onefold approve"]);
+    // Whoever made it is not another, however often he says so.
+    for _ in 0..2 {
+        site.run(&["approve", &plan, "--because", "looks right"]).fails(7, &["was made by", "someone else"]);
+    }
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
+    untouched(site);
+    made_by_another(site, &plan);
+    site.run(&["apply", &plan, "--yes"])
+        .fails(7, &["needs the approval of someone other than somebody-else"]);
+    site.run(&["approve", &plan, "--because", "sums agree"])
+        .ends(0)
+        .prints("10.00 CNY refunded")
+        .prints("approved by");
+    site.run(&["approve", &plan, "--because", "again"]).ends(0).prints("was approved already by");
+    site.run(&["show", &plan]).ends(0).prints(": sums agree").does_not_print(": again");
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+    let history = site.run(&["history", "--plan", &plan]).ends(0);
+    history.prints("approved").prints("begun");
+}
+
+fn a_name_that_is_typed_is_nobody_else(site: &Site) {
+    let plan = planned(site);
+    for (name, value) in [("USER", "bob"), ("LOGNAME", "bob"), ("SUDO_USER", "bob"), ("ONEFOLD_OWNER", "bob")]
+    {
+        let line = ["approve", &plan, "--because", "it is me, bob"];
+        let ran = crate::common::site::run(site.command(&line).env(name, value), &line);
+        ran.fails(7, &["was made by", "--owner is only a label"]);
+    }
+    site.run(&["approve", &plan, "--because", "x", "--owner", "bob"]).fails(7, &["was made by"]);
+    site.run(&["apply", &plan, "--yes", "--owner", "bob"]).fails(7, &["is held by ada@desk"]);
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval"]);
+    untouched(site);
+}
+
+fn another_configuration_does_not_lift_the_rule_under_which_a_plan_was_made(site: &Site) {
+    let plan = planned(site);
+    let lax = site.configured(REST);
+    site.run(&["apply", &plan, "--yes", "--config", &lax]).fails(7, &["needs the approval of someone other"]);
+    let same = site.configured(&format!("[approval]\nrequired = true\ndistinct = false\n{REST}"));
+    site.run(&["approve", &plan, "--because", "x", "--config", &same]).fails(7, &["was made by"]);
+    site.run(&["apply", &plan, "--yes", "--config", &same])
+        .fails(7, &["needs the approval of someone other"]);
+    untouched(site);
+    // And the other way round: the stricter of the two holds.
+    site.configure(REST);
+    let plan = site.plan();
+    let strict = site.configured(&[RULE, REST].concat());
+    site.run(&["apply", &plan, "--yes", "--config", &strict])
+        .fails(7, &["needs the approval of someone other"]);
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+}
+
+fn a_word_is_for_one_decision(site: &Site) {
+    let plan = planned(site);
+    made_by_another(site, &plan);
+    let wrong = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+    site.run(&["approve", &plan, "--because", "x", "--digest", wrong]).fails(7, &["has the digest sha256:"]);
+    let digest = site.json(&["show", &plan])["plan"]["digest"].as_str().unwrap().to_owned();
+    site.run(&["approve", &plan, "--because", "x", "--digest", &digest]).ends(0);
+    // The same decision again is another plan with the same digest; another decision is not.
+    let again = site.plan();
+    made_by_another(site, &again);
+    assert_eq!(site.json(&["show", &again])["approvals"][0]["plan_id"], plan);
+    site.sql("UPDATE orders SET version = '7' WHERE order_id = 'B'");
+    let other = site.plan();
+    made_by_another(site, &other);
+    site.run(&["apply", &other, "--yes"]).fails(7, &["needs the approval"]);
+    site.run(&["apply", &again, "--yes"]).fails(7, &["was superseded by"]);
+    untouched(site);
+}
+
+fn what_was_begun_goes_on_without_being_asked_for_again(site: &Site) {
+    site.provider(&[("P-B", "lose-answer")]);
+    let plan = planned(site);
+    made_by_another(site, &plan);
+    site.run(&["approve", &plan, "--because", "x"]).ends(0);
+    site.run(&["apply", &plan, "--yes"]).ends(6);
+    // Not even a word that is gone, or a plan that has grown old, keeps it half done.
+    site.sql("DELETE FROM onefold_approvals");
+    let short = site.configured(&[RULE, REST, "plan_max_age = \"1s\"\n"].concat());
+    site.run(&["converge", "--plan", &plan, "--config", &short]).ends(0);
+    site.run(&["apply", &plan, "--yes", "--config", &short]).ends(0);
+    assert_eq!((site.order("B"), site.payment("P-B")), ("REFUNDED".into(), "REFUNDED".into()));
+}
+
+fn small_refunds_need_no_word(site: &Site) {
+    planned(site);
+    let with_over = |over: &str| site.configure(&[RULE, over, REST].concat());
+    with_over("over = \"CNY:9.99\"\n");
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["it gives back 10.00 CNY, more than 9.99 CNY"]);
+    with_over("over = [\"JPY:5000\", \"CNY:10\"]\n");
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+}
+
+fn what_cannot_be_approved_is_refused(site: &Site) {
+    let plan = planned(site);
+    made_by_another(site, &plan);
+    site.run(&["approve", "PL-none", "--because", "x"]).fails(2, &["there is no plan PL-none"]);
+    site.run(&["approve", &plan, "--because", " "]).fails(2, &["--because needs a reason"]);
+    let dry = site.id(&["plan", "--as-of", "2026-11-11T12:00:00Z"], "/plan_id");
+    site.run(&["approve", &dry, "--because", "x"]).fails(7, &["is a dry run"]);
+    let newer = site.plan();
+    site.run(&["approve", &plan, "--because", "x"]).fails(7, &[&format!("was superseded by {newer}")]);
+    // A plan that an older version made has no maker that could be told from anybody.
+    site.sql(&format!("UPDATE onefold_plans SET os_user = NULL, login = NULL WHERE plan_id = '{newer}'"));
+    site.run(&["approve", &newer, "--because", "x"]).fails(7, &["it is not known who made"]);
+    site.run(&["apply", &newer, "--yes"]).fails(7, &["who made it is not known"]);
+    untouched(site);
+}
+
+fn an_old_plan_is_begun_only_where_the_same_would_be_decided(site: &Site) {
+    site.configure(&[REST, "plan_max_age = \"10m\"\n"].concat());
+    site.import(&doubled().ledgers);
+    site.freeze();
+    let age = |plan: &str| {
+        let body = match site.kind() {
+            Kind::Sqlite | Kind::Mariadb => "JSON_SET(body, '$.made_at', '2026-01-01T00:00:00Z')",
+            Kind::Postgres => "jsonb_set(body::jsonb, '{made_at}', '\"2026-01-01T00:00:00Z\"')::text",
+        };
+        site.sql(&format!("UPDATE onefold_plans SET body = {body} WHERE plan_id = '{plan}'"));
+    };
+    let plan = site.plan();
+    age(&plan);
+    site.sql("UPDATE payments SET version = '7' WHERE payment_id = 'P-B'");
+    site.run(&["apply", &plan, "--yes"])
+        .fails(4, &["older than 10m", "another plan would be made now", "onefold plan --freeze"]);
+    untouched(site);
+    let plan = site.plan();
+    age(&plan);
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+}
+
+fn a_rule_that_makes_no_sense_is_refused(site: &Site) {
+    let bad = |toml: &str, saying: &[&str]| {
+        let config = site.configured(toml);
+        site.run(&["status", "--config", &config]).fails(2, saying);
+    };
+    bad("[approval]\nover = \"CNY:1\"\n", &["[approval] says how, and not that approvals are required"]);
+    bad(
+        "[approval]\nrequired = true\nover = \"CNY\"\n",
+        &["[approval] over: the amount \"CNY\" has no colon"],
+    );
+    bad("[approval]\nrequired = true\nover = [\"CNY:1\", \"CNY:2\"]\n", &["twice"]);
+    bad("[approval]\nrequired = \"yes\"\n", &["line 2"]);
+    bad("[limits]\nplan_max_age = \"soon\"\n", &["plan_max_age", "soon"]);
+}
