@@ -67,6 +67,9 @@ struct Global {
     /// No progress and no notes on stderr
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Print everything at once, also what is longer than the screen
+    #[arg(long, global = true)]
+    no_pager: bool,
     /// Say on stderr which database is used, and as whom
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     verbose: bool,
@@ -86,6 +89,7 @@ enum Command {
     Reconcile(commands::reconcile::ReconcileArgs),
     Plan(commands::plan::PlanArgs),
     Show(commands::show::ShowArgs),
+    Report(commands::report::ReportArgs),
     Apply(commands::apply::ApplyArgs),
     Converge(commands::converge::ConvergeArgs),
     Verify(commands::verify::VerifyArgs),
@@ -118,7 +122,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(Exit::Done.code());
         }
     };
-    let style = Style::detect(cli.global.json);
+    let style = Style::detect(cli.global.json).paged(!cli.global.no_pager);
     let code = match run(cli) {
         Ok(report) => match report::print(&report, style) {
             Ok(()) => report.code.unwrap_or(report.exit.code()),
@@ -188,6 +192,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
         Command::Reconcile(args) => commands::reconcile::run(config, args).await,
         Command::Plan(args) => commands::plan::run(config, args).await,
         Command::Show(args) => commands::show::run(config, args).await,
+        Command::Report(args) => commands::report::run(config, args).await,
         Command::Apply(args) => commands::apply::run(config, args).await,
         Command::Converge(args) => commands::converge::run(config, args).await,
         Command::Verify(args) => commands::verify::run(config, args).await,

@@ -31,6 +31,8 @@ mod pace;
 mod plan;
 #[path = "commands/reconcile.rs"]
 mod reconcile;
+#[path = "commands/report.rs"]
+mod report;
 #[path = "commands/requeue.rs"]
 mod requeue;
 #[path = "commands/settle.rs"]

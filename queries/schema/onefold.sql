@@ -119,3 +119,9 @@ CREATE INDEX IF NOT EXISTS onefold_journal_by_row ON onefold_journal (tenant_id,
 CREATE INDEX IF NOT EXISTS onefold_journal_by_plan ON onefold_journal (plan_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_intent ON onefold_journal (intent_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_event ON onefold_journal (event);
+
+-- What onefold made up for itself and must not show: the key of the pseudonyms in redacted reports.
+CREATE TABLE IF NOT EXISTS onefold_secrets (
+    name  {id} NOT NULL PRIMARY KEY,
+    value {text} NOT NULL
+);

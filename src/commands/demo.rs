@@ -13,6 +13,7 @@ use crate::core::limits::Limits;
 use crate::core::money::Currency;
 use crate::core::plan::{Plan, refunds};
 use crate::core::status::Ledger;
+use crate::core::words::quoted;
 use crate::error::{Error, Result};
 use crate::report::{Block, Report};
 use crate::store::journal::Event;
@@ -57,16 +58,6 @@ impl<F: AsyncFn(Vec<String>) -> Result<Report>> Playbook<'_, F> {
         self.blocks.push(Block::Line(format!("(exit code {})", report.exit.code())));
         self.steps.push(json!({ "command": words, "exit": report.exit.code(), "report": report.json }));
         Ok(report)
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -106,7 +106,7 @@ fn class(status: PaymentStatus) -> u8 {
     }
 }
 
-fn captured(status: PaymentStatus) -> bool {
+pub fn captured(status: PaymentStatus) -> bool {
     class(status) == 0
 }
 

@@ -4,6 +4,7 @@
 pub mod canonical;
 pub mod charges;
 pub mod decide;
+pub mod dossier;
 pub mod evidence;
 pub mod explain;
 pub mod facts;
@@ -29,3 +30,4 @@ pub mod steps;
 pub mod sums;
 pub mod time;
 pub mod verify;
+pub mod words;

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn style(width: usize) -> Style {
-        Style { json: false, colour: false, width }
+        Style { json: false, colour: false, width, screen: None }
     }
 
     fn table(id: &str, why: &str) -> Table {

@@ -13,6 +13,7 @@ pub mod passwords;
 pub mod plans;
 pub mod probe;
 pub mod read;
+pub mod reports;
 pub mod rows;
 pub mod sandbox;
 pub mod schema;
