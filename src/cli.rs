@@ -67,12 +67,16 @@ struct Global {
     /// Print one JSON object instead of text and tables; an error is one on stderr
     #[arg(long, global = true)]
     json: bool,
-    /// What to write: table, json, or jsonl, which is an object a line while it goes on and the result last
-    #[arg(long, global = true, value_name = "FORMAT", conflicts_with = "json")]
+    /// What to write: table, json, or jsonl (an object a line while it goes on, the result last); `report`
+    /// also writes csv, xlsx and html
+    #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
     /// No progress and no notes on stderr
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Print everything at once, also what is longer than the screen
+    #[arg(long, global = true)]
+    no_pager: bool,
     /// Say on stderr which database is used, and as whom
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     verbose: bool,
@@ -82,8 +86,14 @@ struct Global {
 }
 
 impl Global {
+    /// What stands on stdout.
     fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format.unwrap_or(Format::Table) }
+        match self.format {
+            Some(Format::Jsonl) => Format::Jsonl,
+            Some(Format::Json) => Format::Json,
+            _ if self.json => Format::Json,
+            _ => Format::Table,
+        }
     }
 }
 
@@ -98,6 +108,7 @@ enum Command {
     Reconcile(commands::reconcile::ReconcileArgs),
     Plan(commands::plan::PlanArgs),
     Show(commands::show::ShowArgs),
+    Report(commands::report::ReportArgs),
     Approve(commands::approve::ApproveArgs),
     Apply(commands::apply::ApplyArgs),
     Converge(commands::converge::ConvergeArgs),
@@ -136,9 +147,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(Exit::Done.code());
         }
     };
-    let format = cli.global.format();
+    let (format, paged) = (cli.global.format(), !cli.global.no_pager);
     let code = match run(cli) {
-        Ok(report) => match report::print(&report, Style::detect(format)) {
+        Ok(report) => match report::print(&report, Style::detect(format).paged(paged)) {
             Ok(()) => report.code.unwrap_or(report.exit.code()),
             Err(e) => {
                 eprintln!("error: cannot print the report: {e}");
@@ -183,7 +194,10 @@ fn run(cli: Cli) -> Result<Report> {
                 commands::demo::run(args, async |line| run_line(&config, line).await).await
             }
             Command::Run(args) => {
-                let typed = async |line: Vec<String>| run_command(&config, parse(&line)?.command).await;
+                let typed = async |line: Vec<String>| {
+                    let cli = parse(&line)?;
+                    run_command(&Config { written: cli.global.format, ..config.clone() }, cli.command).await
+                };
                 commands::run::run(&config, args, may_type, typed).await
             }
             command => run_command(&config, command).await,
@@ -206,7 +220,12 @@ fn may_type(line: &[String]) -> Result<()> {
         .get_arguments()
         .map(|arg| arg.get_id().clone())
         .collect();
-    match ids.iter().find(|id| is_said(id)) {
+    // What `report` writes is said in its line; what stands on stdout is said once.
+    let on_stdout = |id: &clap::Id| {
+        let format = || matches.get_one::<Format>("format");
+        id.as_str() != "format" || format().is_none_or(|f| f.is_json() || *f == Format::Table)
+    };
+    match ids.iter().find(|id| is_said(id) && on_stdout(id)) {
         None => Ok(()),
         Some(id) => Err(Error::usage(format!(
             "a line of a playbook does not say --{}",
@@ -238,6 +257,12 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
 }
 
 async fn carry_out(config: &Config, command: Command) -> Result<Report> {
+    if let Some(format @ (Format::Csv | Format::Xlsx | Format::Html)) = config.written
+        && !matches!(command, Command::Report(_))
+    {
+        return Err(Error::usage(format!("only `report` writes {format}"))
+            .hint(format!("onefold report PLAN --format {format} --output FILE")));
+    }
     match command {
         Command::Demo(_) | Command::Run(_) => Err(Error::usage("a playbook runs no playbook")),
         Command::Init(args) => commands::init::run(config, args).await,
@@ -248,6 +273,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Reconcile(args) => commands::reconcile::run(config, args).await,
         Command::Plan(args) => commands::plan::run(config, args).await,
         Command::Show(args) => commands::show::run(config, args).await,
+        Command::Report(args) => commands::report::run(config, args).await,
         Command::Approve(args) => commands::approve::run(config, args).await,
         Command::Apply(args) => commands::apply::run(config, args).await,
         Command::Converge(args) => commands::converge::run(config, args).await,
@@ -277,6 +303,7 @@ fn flags(global: Global) -> Flags {
         password_file: global.password_file,
         owner: global.owner,
         format,
+        written: global.format,
         quiet: global.quiet,
         verbose: global.verbose,
     }

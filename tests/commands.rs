@@ -35,6 +35,8 @@ mod pace;
 mod plan;
 #[path = "commands/reconcile.rs"]
 mod reconcile;
+#[path = "commands/report.rs"]
+mod report;
 #[path = "commands/requeue.rs"]
 mod requeue;
 #[path = "commands/retention.rs"]

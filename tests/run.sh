@@ -21,8 +21,8 @@ Anything else goes to cargo, for instance:
   tests/run.sh --test store
   tests/run.sh money -- --nocapture
 
-Needs cargo and a C compiler, and PostgreSQL 15 and MariaDB 10.11 or newer. Run as root where apt-get
-is, it installs what is missing; otherwise it says what is missing and fails.
+Needs cargo, a C compiler and Chromium, and PostgreSQL 15 and MariaDB 10.11 or newer. Run as root where
+apt-get is, it installs what is missing; otherwise it says what is missing and fails.
 END
 }
 
@@ -57,6 +57,7 @@ clean_up() {
 
 need_cargo
 need_c_compiler
+need_chromium
 dir=$(mktemp -d -t onefold-tests.XXXXXX)
 trap clean_up EXIT
 trap 'exit 129' HUP

@@ -43,3 +43,12 @@ need_c_compiler() {
     done
     apt_install "a C compiler (SQLite is built from C)" build-essential
 }
+
+# A report's page is looked at in it.
+need_chromium() {
+    local browser
+    for browser in chromium chromium-browser google-chrome chrome; do
+        if command -v "$browser" >/dev/null; then return; fi
+    done
+    apt_install "Chromium (the tests look at a report's page in it)" chromium
+}

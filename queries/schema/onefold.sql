@@ -136,3 +136,9 @@ CREATE TABLE IF NOT EXISTS onefold_heads (
     at_us         BIGINT NOT NULL,
     actor         {text} NOT NULL
 );
+
+-- What onefold made up for itself and must not show: the key of the pseudonyms in redacted reports.
+CREATE TABLE IF NOT EXISTS onefold_secrets (
+    name  {id} NOT NULL PRIMARY KEY,
+    value {text} NOT NULL
+);

@@ -1,15 +1,20 @@
 //! How decisions are told: the intents of a plan, and its sums.
 
 use super::count;
+use crate::core::dossier::sheets::{Waiting, waiting};
+use crate::core::dossier::{Deed, Dossier};
 use crate::core::limits::Limits;
 use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums, refunds};
+use crate::core::words::findings_in_words;
 use crate::report::{Column, Report, Table};
 
 /// How many intents are listed unless all are asked for.
 pub const LISTED: usize = 40;
 
-/// Outcomes, intents that are not CLEAN, and sums.
+/// What happens, what needs a person, outcomes, intents that are not CLEAN, and sums.
 pub fn tell(report: Report, plan: &Plan, limit: usize) -> Report {
+    let dossier = Dossier::of_plan(plan);
+    let report = needs_a_person(what_happens(report, &dossier), &dossier);
     let report = report.table(outcomes(&plan.intents));
     let notable: Vec<_> = plan.intents.iter().filter(|i| i.outcome != Outcome::Clean).collect();
     let report = report.table(intents(notable.iter().copied().take(limit)));
@@ -28,8 +33,85 @@ pub fn tell_sums(report: Report, sums: &Sums) -> Report {
     report.table(money(sums)).table(stock(sums))
 }
 
+/// A line each for money, orders, stock and messages; how much of it is done, where something is.
+pub fn what_happens(report: Report, dossier: &Dossier<'_>) -> Report {
+    let progress = dossier.progress();
+    let begun = !dossier.ends.is_empty();
+    let of = |deed| progress.get(&deed).copied().unwrap_or_default();
+    let deed = |deed, what: &str, happens: &str| {
+        let of = of(deed);
+        let done = if begun { format!(" ({} done)", of.done) } else { String::new() };
+        (of.planned > 0).then(|| format!("{} {happens}{done}", count(of.planned, what)))
+    };
+    let intents = &dossier.plan.intents;
+    let with = |outcome| intents.iter().filter(|i| i.outcome == outcome).count();
+    let back = format!("give back {}", refunds_in_words(intents.iter()));
+    let refunds = deed(Deed::Refund, "refund", &back);
+    let kept = Some(with(Outcome::Keep)).filter(|n| *n > 0);
+    let lines = [
+        ("money", [refunds, deed(Deed::Void, "card", "let go"), None]),
+        (
+            "orders",
+            [
+                kept.map(|n| format!("{} keep one", count(n, "purchase"))),
+                deed(Deed::Cancel, "order", "closed"),
+                deed(Deed::Confirm, "order", "confirmed as PAID"),
+            ],
+        ),
+        ("stock", [deed(Deed::Release, "hold", "released"), None, None]),
+        ("messages", [deed(Deed::Quarantine, "message", "quarantined"), None, None]),
+    ];
+    let mut table = Table::new([Column::exact("WHAT"), Column::prose("HAPPENS")]);
+    for (what, parts) in lines {
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        let happens = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };
+        table.row([what.to_owned(), happens]);
+    }
+    report.table(table)
+}
+
+/// How many command lines are shown for one reason.
+const LINES: usize = 4;
+
+/// What somebody must decide, by reason, in words, and the command that would decide it.
+pub fn needs_a_person(report: Report, dossier: &Dossier<'_>) -> Report {
+    let groups = waiting(dossier.plan);
+    if groups.is_empty() {
+        return report;
+    }
+    let all = groups.iter().map(|group| group.intents.len()).sum();
+    let flags = dossier.plan_flags();
+    let mut report = report
+        .title(format!("{} for a person or the provider, left alone until then", count(all, "purchase")));
+    for Waiting { outcome, findings, intents } in groups {
+        let names: Vec<_> = findings.iter().map(|f| f.as_str()).collect();
+        report = report.line(format!(
+            "{}{}: {} ({})",
+            count(intents.len(), "purchase"),
+            if outcome == Outcome::Unsettled { " for the provider" } else { "" },
+            findings_in_words(&findings),
+            names.join(", ")
+        ));
+        let mut lines: Vec<String> = Vec::new();
+        for line in intents.iter().flat_map(|intent| dossier.next(intent, &flags)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+            if lines.len() > LINES {
+                break;
+            }
+        }
+        let more = lines.len() > LINES;
+        report = lines.into_iter().take(LINES).fold(report, Report::command);
+        if more {
+            report = report.line("  …");
+        }
+    }
+    report.line("")
+}
+
 /// How many intents and steps each outcome has.
-fn outcomes(intents: &[PlannedIntent]) -> Table {
+pub fn outcomes(intents: &[PlannedIntent]) -> Table {
     let mut table = Table::new([
         Column::exact("OUTCOME"),
         Column::number("INTENTS"),

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use super::count;
 use super::plan::is_undecided;
-use super::typing::{quoted, run_typed};
+use super::typing::run_typed;
 use crate::core::limits::Limits;
 use crate::core::money::Currency;
 use crate::core::plan::{Plan, refunds};
 use crate::core::status::Ledger;
+use crate::core::words::quoted;
 use crate::error::{Error, Result};
 use crate::report::{Block, Report};
 use crate::store::journal::Event;

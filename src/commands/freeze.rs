@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::flags::{ScopeFlags, ZoneFlag};
-use super::{caveat, new_id, now, scope_in_words};
+use super::{caveat, new_id, now};
 use crate::config::Config;
 use crate::core::freeze::{Effect, Freeze, FreezeMode};
 use crate::core::time::Span;
@@ -160,7 +160,7 @@ fn report(freeze: &Freeze, what: &str, paid: &str) -> Report {
         .map(|e| json!({ "effect": e, "enforced": is_enforced, "recorded": true }))
         .collect();
     let report = Report::new(json!({ "freeze": freeze, "what": what, "effects": enforced }))
-        .title(format!("{} {what}: {}", freeze.freeze_id, scope_in_words(&freeze.scope)))
+        .title(format!("{} {what}: {}", freeze.freeze_id, freeze.scope.in_words()))
         .line(format!("held by {} under token {} until {}", freeze.owner, freeze.token, freeze.lease_until))
         .line(format!("as of {}: {}", freeze.frozen_at, freeze.reason))
         .table(effects);

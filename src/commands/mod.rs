@@ -18,6 +18,7 @@ pub mod plan;
 pub mod provider;
 pub mod queries;
 pub mod reconcile;
+pub mod report;
 pub mod requeue;
 pub mod run;
 pub mod settle;
@@ -139,24 +140,6 @@ async fn freeze_over(
         *scope = freeze.scope.clone();
     }
     Ok(freeze)
-}
-
-/// A scope in words: `show S-204, user U-7318, from 2026-11-11T12:14:00Z`.
-fn scope_in_words(scope: &Scope) -> String {
-    fn named<T: ToString>(what: &str, names: &std::collections::BTreeSet<T>) -> Option<String> {
-        let list: Vec<_> = names.iter().map(ToString::to_string).collect();
-        (!list.is_empty()).then(|| format!("{what} {}", list.join(" or ")))
-    }
-    let parts = [
-        named("tenant", &scope.tenants),
-        named("show", &scope.shows),
-        named("user", &scope.users),
-        named("session", &scope.sessions),
-        scope.from.map(|t| format!("from {t}")),
-        scope.to.map(|t| format!("before {t}")),
-    ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
 }
 
 /// What a freeze does not do, for every report about it; nothing where it is enforced.

@@ -9,7 +9,7 @@ use super::decided::{LISTED, apply_line, tell};
 use super::files::{FileFlags, load, must_be_new, write_new};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
-use super::{caveat, count, freeze_over, new_id, now, scope_in_words};
+use super::{caveat, count, freeze_over, new_id, now};
 use crate::config::Config;
 use crate::core::evidence::{Evidence, KeepOverride};
 use crate::core::freeze::{Freeze, FreezeMode};
@@ -198,7 +198,7 @@ fn choose(
 }
 
 pub fn heading(plan: &Plan) -> String {
-    format!("{}: {}", plan.plan_id, scope_in_words(&plan.scope))
+    format!("{}: {}", plan.plan_id, plan.scope.in_words())
 }
 
 pub fn basis(report: Report, plan: &Plan) -> Report {

@@ -10,7 +10,7 @@ use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::plan::detailed_exit;
 use super::progress::Progress;
 use super::statement::{self, StatementFlags};
-use super::{count, freeze_over, new_id, now, scope_in_words};
+use super::{count, freeze_over, new_id, now};
 use crate::config::Config;
 use crate::core::money::Currency;
 use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
@@ -96,7 +96,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         "sums": decided.sums,
         "outside_sums": decided.outside_sums,
     }))
-    .title(scope_in_words(&scope))
+    .title(scope.in_words())
     .line(format!(
         "as of {as_of}: {} in scope, {} with two or more orders or a finding",
         count(decided.intents.len(), "intent"),

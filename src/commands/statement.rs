@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
+use super::count;
 use super::decided::LISTED;
 use super::flags::ZoneFlag;
 use super::progress::Progress;
-use super::{count, scope_in_words};
 use crate::config::Config;
 use crate::core::ledger::Payment;
 use crate::core::money::Currency;
@@ -117,7 +117,7 @@ fn tell(path: &Path, scope: &Scope, lines: u64, compared: &Compared, all: bool) 
     let limit = if all { compared.differences.len() } else { LISTED };
     let lines = count(usize::try_from(lines).unwrap_or(usize::MAX), "line");
     let mut report = Report::new(json!({ "statement": path, "scope": scope, "compared": compared }))
-        .title(format!("{} beside the payments: {}", path.display(), scope_in_words(scope)))
+        .title(format!("{} beside the payments: {}", path.display(), scope.in_words()))
         .line(format!(
             "{lines}; {} that both have; {}.",
             plural(compared.charges, "charge"),

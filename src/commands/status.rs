@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::Args;
 use serde_json::json;
 
-use super::{count, now, scope_in_words};
+use super::{count, now};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeState};
 use crate::core::time::{Span, Timestamp};
@@ -90,7 +90,7 @@ fn freeze_table(freezes: &[Freeze], now: Timestamp) -> Table {
         let state = if f.is_live(now) { f.state } else { FreezeState::Lapsed };
         let held = f.narrowed_to.as_ref();
         let held = held.map(|held| format!(", {} of it", count(held.len(), "intent"))).unwrap_or_default();
-        let about = format!("{}{held}: {}", scope_in_words(&f.scope), f.reason);
+        let about = format!("{}{held}: {}", f.scope.in_words(), f.reason);
         table.row([f.freeze_id.clone(), state.to_string(), f.mode.to_string(), left, f.owner.clone(), about]);
     }
     table

@@ -2,18 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::core::words::quoted;
 use crate::error::Result;
 use crate::report::{Block, Report};
-
-/// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
 
 /// A command line as it is typed.
 pub fn typed(words: &[impl AsRef<str>]) -> String {

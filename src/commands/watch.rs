@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
-use super::{count, freeze_over, now, scope_in_words};
+use super::{count, freeze_over, now};
 use crate::config::Config;
 use crate::core::arrivals::{Arrivals, arrivals, late_captures, losers};
 use crate::core::freeze::Freeze;
@@ -165,7 +165,7 @@ impl Watched<'_> {
             Some(span) => format!("No double and no late capture came for {span}."),
             None => "It was interrupted.".to_owned(),
         };
-        let report = Report::new(json).title(scope_in_words(&self.scope)).line(why);
+        let report = Report::new(json).title(self.scope.in_words()).line(why);
         if seen.late.is_empty() {
             return report;
         }
@@ -191,7 +191,7 @@ fn tell(config: &Config, seen: &Seen) {
             json["event"] = json!("look");
             event(&json);
         }
-        Format::Table => {
+        _ => {
             let mut line = Vec::new();
             let _ = writeln!(line, "{}", in_words(seen));
             pass_on(Stream::Stdout, &line);

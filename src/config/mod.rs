@@ -52,6 +52,8 @@ pub struct Config {
     pub accept: BTreeMap<String, String>,
     /// What stands on stdout.
     pub format: Format,
+    /// What `--format` says.
+    pub written: Option<Format>,
     pub quiet: bool,
     pub verbose: bool,
     /// The operator, as freezes and the journal name him: `USER@HOST`, or `ONEFOLD_OWNER`.
@@ -91,6 +93,7 @@ pub struct Flags {
     pub password_file: Option<PathBuf>,
     pub owner: Option<String>,
     pub format: Format,
+    pub written: Option<Format>,
     pub quiet: bool,
     pub verbose: bool,
 }
@@ -341,6 +344,7 @@ impl Config {
             approval,
             accept: file.accept,
             format: flags.format,
+            written: flags.written,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
@@ -355,6 +359,7 @@ impl Config {
         Self {
             places: Places::one(url),
             format: self.format,
+            written: None,
             quiet: self.quiet,
             verbose: self.verbose,
             actor: self.actor.clone(),
@@ -375,6 +380,7 @@ impl Config {
             approval: ApprovalRule::default(),
             accept: BTreeMap::new(),
             format: flags.format,
+            written: flags.written,
             quiet: flags.quiet,
             verbose: flags.verbose,
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),

@@ -107,7 +107,7 @@ fn class(status: PaymentStatus) -> u8 {
 }
 
 /// Whether money came in under it, whatever became of it.
-pub(super) fn captured(status: PaymentStatus) -> bool {
+pub fn captured(status: PaymentStatus) -> bool {
     class(status) == 0
 }
 

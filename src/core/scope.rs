@@ -84,6 +84,24 @@ impl Scope {
             && !before(other.to, self.from)
     }
 
+    /// In words: `show S-204, user U-7318, from 2026-11-11T12:14:00Z`.
+    pub fn in_words(&self) -> String {
+        fn named<T: ToString>(what: &str, names: &BTreeSet<T>) -> Option<String> {
+            let list: Vec<_> = names.iter().map(ToString::to_string).collect();
+            (!list.is_empty()).then(|| format!("{what} {}", list.join(" or ")))
+        }
+        let parts = [
+            named("tenant", &self.tenants),
+            named("show", &self.shows),
+            named("user", &self.users),
+            named("session", &self.sessions),
+            self.from.map(|t| format!("from {t}")),
+            self.to.map(|t| format!("before {t}")),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
+    }
+
     /// Whether it narrows nothing: every row of every ledger.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()

@@ -1,7 +1,9 @@
 //! The only printer. A command makes one [`Report`]; people get it as text and tables, programs as
 //! one JSON object.
 
+pub mod export;
 mod live;
+mod pager;
 mod spark;
 mod table;
 
@@ -20,7 +22,7 @@ use crate::error::{Error, Exit};
 #[derive(Clone, Debug)]
 pub struct Report {
     pub blocks: Vec<Block>,
-    /// The same as one object.
+    /// The same as one object; null where the command has written its result to stdout itself.
     pub json: Value,
     pub exit: Exit,
     /// The code of a command that was run or whose result is given again: the process ends with it
@@ -101,6 +103,10 @@ status_type!(
         Json = "json",
         /// An object a line: what is going on, and last the result.
         Jsonl = "jsonl",
+        /// Files of their own, by `report` alone.
+        Csv = "csv",
+        Xlsx = "xlsx",
+        Html = "html",
     }
 );
 
@@ -124,27 +130,39 @@ pub struct Style {
     pub colour: bool,
     /// In columns.
     pub width: usize,
+    /// How many lines a screen has, where what is longer goes through a pager.
+    pub screen: Option<usize>,
 }
 
 impl Style {
-    /// Colour only on a terminal and never with `NO_COLOR`; 80 columns where there is no terminal.
+    /// Colour only on a terminal and never with `NO_COLOR`; 80 columns where there is no terminal. A pager
+    /// only on a terminal.
     pub fn detect(format: Format) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let width = if terminal {
-            terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
-        } else {
-            80
-        };
-        Self { format, colour: terminal && !no_colour, width: width.max(40) }
+        let size = if terminal { terminal_size::terminal_size() } else { None };
+        let width = size.map_or(80, |(width, _)| usize::from(width.0));
+        let screen = size.map(|(_, height)| usize::from(height.0));
+        Self { format, colour: terminal && !no_colour, width: width.max(40), screen }
+    }
+
+    /// The same, with a pager only where it is wanted.
+    #[must_use]
+    pub fn paged(self, wanted: bool) -> Self {
+        Self { screen: self.screen.filter(|_| wanted), ..self }
     }
 }
 
 /// Prints a report to stdout. A reader that has gone away (`onefold … | head`) is no failure.
 pub fn print(report: &Report, style: Style) -> io::Result<()> {
+    if report.json.is_null() && report.blocks.is_empty() {
+        return Ok(());
+    }
+    if pager::shows(report, style)? {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     let written = match style.format {
-        Format::Table => write_blocks(&mut out, &report.blocks, style),
         Format::Json => serde_json::to_writer_pretty(&mut out, &report.json)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
@@ -152,6 +170,7 @@ pub fn print(report: &Report, style: Style) -> io::Result<()> {
             let code = report.code.unwrap_or(report.exit.code());
             writeln!(out, "{}", json!({ "event": "result", "code": code, "result": report.json }))
         }
+        _ => write_blocks(&mut out, &report.blocks, style),
     };
     match written.and_then(|()| out.flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -165,7 +184,7 @@ pub fn print_error(error: &Error, format: Format) {
     match format {
         Format::Json => drop(writeln!(io::stderr(), "{:#}", error_json(error))),
         Format::Jsonl => drop(writeln!(io::stderr(), "{}", error_json(error))),
-        Format::Table => {
+        _ => {
             print_note(&format!("error: {}", error.message));
             if let Some(hint) = &error.hint {
                 print_note(&format!("hint: {hint}"));
@@ -288,8 +307,12 @@ mod tests {
         let report = Report::new(json!({})).title(forged).line(forged).command(forged).table(table);
         for width in [40, 400] {
             let mut out = Vec::new();
-            write_blocks(&mut out, &report.blocks, Style { format: Format::Table, colour: false, width })
-                .unwrap();
+            write_blocks(
+                &mut out,
+                &report.blocks,
+                Style { format: Format::Table, colour: false, width, screen: None },
+            )
+            .unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.contains("lost\\n2026"), "{text}");
             assert!(text.lines().all(|l| !l.starts_with("2026")), "{text}");

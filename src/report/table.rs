@@ -161,7 +161,7 @@ mod tests {
     use crate::report::Format;
 
     fn style(width: usize) -> Style {
-        Style { format: Format::Table, colour: false, width }
+        Style { format: Format::Table, colour: false, width, screen: None }
     }
 
     fn table(id: &str, why: &str) -> Table {

@@ -273,7 +273,7 @@ fn note_entry(evidence: &mut Evidence, entry: Entry) {
     }
 }
 
-fn decode(row: &sqlx::any::AnyRow) -> Result<Entry> {
+pub(super) fn decode(row: &sqlx::any::AnyRow) -> Result<Entry> {
     let r = Reader::new(row, "journal");
     Ok(Entry {
         seq: r.int("seq")?,

@@ -16,6 +16,7 @@ pub mod passwords;
 pub mod plans;
 pub mod probe;
 pub mod read;
+pub mod reports;
 pub mod retention;
 pub mod rows;
 pub mod sandbox;

@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         text.parse().map_err(|e| self.bad(column, format!("{text:?} is {e}")))
     }
 
-    fn status<T: FromStr<Err: Display>>(&self, ledger: Ledger, statuses: &Statuses) -> Result<T> {
+    pub(super) fn status<T: FromStr<Err: Display>>(&self, ledger: Ledger, statuses: &Statuses) -> Result<T> {
         let value = self.needed("status")?;
         let name =
             statuses.name(ledger, &value).map_err(|e| self.bad("status", format!("{value:?} is {e}")))?;

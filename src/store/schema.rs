@@ -162,7 +162,7 @@ impl Database {
     ///
     /// # Errors
     /// Usage, where it is not there; failure, where it is, and the user may not see or read it.
-    async fn rows_of(&self, table: &str, statement: &Statement) -> Result<Vec<AnyRow>> {
+    pub(super) async fn rows_of(&self, table: &str, statement: &Statement) -> Result<Vec<AnyRow>> {
         let mut connection = self.connection().await?;
         match statement.query().fetch_all(&mut *connection).await {
             Ok(rows) => Ok(rows),

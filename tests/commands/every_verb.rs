@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 27] = [
     "demo",
     "init",
     "import",
@@ -23,6 +23,7 @@ const VERBS: [&str; 26] = [
     "plan",
     "show",
     "approve",
+    "report",
     "apply",
     "converge",
     "settle",
@@ -63,6 +64,9 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     let (freeze, plan) = (freeze.as_str().unwrap(), plan.as_str().unwrap());
     json(0, &["show", plan]);
     json(0, &["show", plan, "--intent", "A"]);
+    json(0, &["report", plan]);
+    json(0, &["report", plan, "--redact"]);
+    json(0, &["report", plan, "--format", "html", "--output", "report.html"]);
     json(5, &["verify", plan]);
     json(0, &["converge", "--plan", plan]);
     json(0, &["approve", plan, "--because", "x"]);
@@ -80,7 +84,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["guard", "snippets", "--for", "java"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 22] = [
+    let errors: [(i32, &[&str]); 24] = [
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -88,6 +92,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["plan", "--unpaid", "whatever"]),
         (2, &["show", "PL-none"]),
         (2, &["show"]),
+        (2, &["report", "PL-none"]),
+        (2, &["report", plan, "--format", "csv"]),
         (2, &["apply", "PL-none"]),
         (2, &["converge", "--plan", "PL-none"]),
         (2, &["verify", "PL-none"]),

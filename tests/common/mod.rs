@@ -254,3 +254,9 @@ pub fn span(text: &str) -> Span {
     let duration = humantime::parse_duration(text).unwrap();
     Span::from_micros(i64::try_from(duration.as_micros()).unwrap())
 }
+
+/// Whether a program can be run here.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

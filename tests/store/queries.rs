@@ -63,7 +63,9 @@ on_every_database! {
 fn ledgers_of(name: &str) -> Vec<Ledger> {
     match name {
         "reads/by_keys" | "reads/buyers_in_scope" => vec![Ledger::Orders],
-        "reads/by_charges" | "unique/same_charge" => vec![Ledger::Payments],
+        "reads/by_charges" | "unique/same_charge" | "reports/payments_per_second" => vec![Ledger::Payments],
+        "reports/traces" => vec![Ledger::Orders, Ledger::Messages],
+        "reports/people" => Ledger::ALL.to_vec(),
         _ if name.starts_with("reads/") => Ledger::ALL.to_vec(),
         _ => vec![Ledger::Orders],
     }

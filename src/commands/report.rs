@@ -1,0 +1,349 @@
+//! `onefold report`: a plan with all that became of it, for whoever must sign it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::decided::{needs_a_person, outcomes, outside, tell_sums, what_happens};
+use super::progress::Progress;
+use super::{count, now};
+use crate::config::Config;
+use crate::core::dossier::pseudonyms::{Pseudonyms, RedactKey};
+use crate::core::dossier::sheets::{Cell, Sheet};
+use crate::core::dossier::timeline::{Mark, Timeline};
+use crate::core::dossier::{ChargeFacts, Deed, Dossier, HoldFacts, StepEnd};
+use crate::core::freeze::Freeze;
+use crate::core::ids::{RowId, TenantId};
+use crate::core::ledger::{Hold, Payment};
+use crate::core::plan::Plan;
+use crate::error::{Error, Result};
+use crate::report::export::must_be_free;
+use crate::report::export::{Csv, Export, Html, Json, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx};
+use crate::report::{Format, Report, Table};
+use crate::store::Store;
+use crate::store::journal::Entry;
+use crate::store::plans::SavedPlan;
+
+/// The variable that holds the key of pseudonyms, where it is not the journal's own.
+const KEY_VARIABLE: &str = "ONEFOLD_REDACT_KEY";
+/// Shorter keys could be guessed.
+const LEAST_KEY: usize = 16;
+
+/// Report a plan and what became of it, for people to read, sign and keep; changes nothing
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  onefold report PL-5c1d2e3f40
+  onefold report PL-5c1d2e3f40 --format xlsx --output incident.xlsx
+  onefold report PL-5c1d2e3f40 --format html --output incident.html \\
+      --redact
+  onefold report PL-5c1d2e3f40 --format csv --sheet refunds > refunds.csv
+
+Before apply it is the dry run, during apply the state so far, afterwards the
+plan beside what happened. A file is written whole or not at all, and none that
+is there is written over without --force: a report is evidence.
+
+--redact puts pseudonyms in the place of user, session and trace ids. Their key
+is made once and kept in the journal's database, so that two reports of one
+incident agree; ONEFOLD_REDACT_KEY stands over it.")]
+pub struct ReportArgs {
+    /// The plan's id
+    plan: String,
+    /// The file to write; for CSV a folder with a file for each sheet
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// One sheet alone as CSV, to --output or to stdout
+    #[arg(long, value_name = "SHEET", value_parser = sheet)]
+    sheet: Option<Sheet>,
+    /// Begin CSV with a byte order mark, by which Excel knows UTF-8
+    #[arg(long)]
+    bom: bool,
+    /// Put pseudonyms in the place of user, session and trace ids
+    #[arg(long)]
+    redact: bool,
+    /// Write over what is there
+    #[arg(long)]
+    force: bool,
+}
+
+fn sheet(text: &str) -> Result<Sheet, String> {
+    Sheet::ALL.into_iter().find(|s| s.name() == text).ok_or_else(|| {
+        let names: Vec<_> = Sheet::ALL.into_iter().map(Sheet::name).collect();
+        format!("there is no such sheet [possible values: {}]", names.join(", "))
+    })
+}
+
+pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
+    let format = match config.written {
+        None | Some(Format::Table | Format::Jsonl) if config.format.is_json() => Format::Json,
+        format => format.unwrap_or(Format::Table),
+    };
+    check(config, &args, format)?;
+    let key = args.redact.then(given_key).transpose()?.flatten();
+    let store = config.open_ready().await?;
+    let saved = store.plan_by_id(&args.plan).await?;
+    let progress = Progress::new(config, "reading what became of it");
+    let freeze = match &saved.plan.freeze_id {
+        Some(freeze_id) => Some(store.freeze_by_id(freeze_id).await?),
+        None => None,
+    };
+    let mut dossier = assemble(&store, &saved, freeze.as_ref(), format == Format::Html).await?;
+    if args.redact {
+        dossier.pseudonyms = Some(pseudonyms(&store, &saved.plan, key).await?);
+    }
+    progress.end();
+    if format == Format::Table {
+        return Ok(table(&dossier));
+    }
+    let progress = Progress::new(config, "writing");
+    let written = write(&store, &dossier, &args, format).await?;
+    progress.end();
+    Ok(told(config, &args, &written))
+}
+
+/// Refuses what could not be written before anything is read.
+fn check(config: &Config, args: &ReportArgs, format: Format) -> Result<()> {
+    let again = |rest: &str| format!("onefold report {} {rest}", args.plan);
+    if args.sheet.is_some() && format != Format::Csv {
+        return Err(Error::usage("--sheet is for CSV").hint(again("--format csv --sheet refunds")));
+    }
+    if args.bom && format != Format::Csv {
+        return Err(Error::usage("--bom is for CSV").hint(again("--format csv --bom --output DIR")));
+    }
+    match (format, &args.output) {
+        (Format::Table, Some(_)) => Err(Error::usage("a table goes to the terminal, not to --output")
+            .hint(again("--format xlsx --output report.xlsx; or html, csv, json"))),
+        (Format::Xlsx, None) => Err(Error::usage("a workbook needs a file to go to")
+            .hint(again("--format xlsx --output report.xlsx"))),
+        (Format::Html, None) if config.format.is_json() => {
+            Err(Error::usage("a page needs a file to go to where stdout is for JSON")
+                .hint(again("--format html --output report.html")))
+        }
+        (Format::Csv, None) if args.sheet.is_none() => Err(Error::usage(
+            "a report as CSV is a file for each sheet, and needs a folder to go to",
+        )
+        .hint(again("--format csv --output DIR; or one sheet to stdout: --format csv --sheet refunds"))),
+        (Format::Csv, None) if config.format.is_json() => {
+            Err(Error::usage("a sheet needs a file to go to where stdout is for JSON")
+                .hint(again("--format csv --sheet refunds --output refunds.csv")))
+        }
+        (_, Some(path)) => must_be_free(path, args.force),
+        (_, None) => Ok(()),
+    }
+}
+
+/// Reads all that is known of a plan, but for the journal.
+async fn assemble<'a>(
+    store: &Store,
+    saved: &'a SavedPlan,
+    freeze: Option<&'a Freeze>,
+    draws: bool,
+) -> Result<Dossier<'a>> {
+    let plan = &saved.plan;
+    let ends: HashMap<_, _> = store
+        .steps_of_plan(&plan.plan_id)
+        .await?
+        .into_iter()
+        .map(|record| {
+            let end = StepEnd {
+                state: record.state.as_str(),
+                is_done: record.state.is_done(),
+                at: record.updated_at,
+                provider_ref: record.provider_ref,
+                note: record.note,
+            };
+            (record.step_key, end)
+        })
+        .collect();
+    let of = |deeds: &'static [Deed]| {
+        plan.intents.iter().flat_map(move |intent| {
+            let steps = intent.steps.iter().filter(|s| Deed::of(s).is_some_and(|deed| deeds.contains(&deed)));
+            steps.map(|step| (&intent.tenant_id, &step.id))
+        })
+    };
+    let mut charges: HashMap<(TenantId, RowId), ChargeFacts> = HashMap::new();
+    store
+        .rows_by_ids(of(&[Deed::Refund, Deed::Void]), |row: Payment| {
+            let id = (row.tenant_id.clone(), RowId::from(&row.payment_id));
+            let facts = ChargeFacts {
+                order_id: row.order_id,
+                provider: row.provider,
+                provider_txn_id: row.provider_txn_id,
+            };
+            charges.insert(id, facts);
+        })
+        .await?;
+    let mut holds: HashMap<(TenantId, RowId), HoldFacts> = HashMap::new();
+    store
+        .rows_by_ids(of(&[Deed::Release]), |row: Hold| {
+            let id = (row.tenant_id.clone(), RowId::from(&row.hold_id));
+            holds.insert(id, HoldFacts::new(&row, plan.as_of));
+        })
+        .await?;
+    let mut timeline = if draws { store.timeline(&plan.scope).await? } else { Timeline::default() };
+    timeline.marks = marks(freeze, &ends);
+    Ok(Dossier {
+        plan,
+        state: saved.state.as_str(),
+        made_by: &saved.made_by,
+        superseded_by: saved.superseded_by.as_deref(),
+        freeze,
+        read_at: now(),
+        ends,
+        charges,
+        holds,
+        timeline,
+        approvals: store.approvals(&plan.digest).await?,
+        heads: store.heads_of_plan(&plan.plan_id).await?,
+        pseudonyms: None,
+    })
+}
+
+/// When onefold froze, and began and ended to carry out.
+fn marks(freeze: Option<&Freeze>, ends: &HashMap<String, StepEnd>) -> Vec<Mark> {
+    let times = || ends.values().map(|end| end.at);
+    let frozen = freeze.map(|f| Mark { what: "freeze", at: f.frozen_at });
+    let begun = times().min().map(|at| Mark { what: "apply", at });
+    let ended = times().max().map(|at| Mark { what: "last step", at });
+    frozen.into_iter().chain(begun).chain(ended).collect()
+}
+
+/// The key that the environment gives, if it gives one.
+fn given_key() -> Result<Option<RedactKey>> {
+    let Some(text) = std::env::var_os(KEY_VARIABLE) else { return Ok(None) };
+    let text = text.into_encoded_bytes();
+    if text.len() < LEAST_KEY {
+        return Err(Error::usage(format!("{KEY_VARIABLE} has fewer than {LEAST_KEY} characters")).hint(
+            "give it a longer secret; or leave it out, and one is made and kept in the journal's database",
+        ));
+    }
+    Ok(Some(RedactKey::from_secret(&text)))
+}
+
+async fn pseudonyms(store: &Store, plan: &Plan, given: Option<RedactKey>) -> Result<Pseudonyms> {
+    let key = match given {
+        Some(key) => key,
+        None => {
+            let mut fresh = [0; 32];
+            fresh[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+            fresh[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+            store.redact_key(&RedactKey(fresh)).await?
+        }
+    };
+    let mut pseudonyms = Pseudonyms::new(key);
+    for intent in &plan.intents {
+        intent.user_id.iter().for_each(|id| pseudonyms.know_user(id.as_str()));
+        intent.session_id.iter().for_each(|id| pseudonyms.know_session(id.as_str()));
+    }
+    plan.scope.users.iter().for_each(|id| pseudonyms.know_user(id.as_str()));
+    plan.scope.sessions.iter().for_each(|id| pseudonyms.know_session(id.as_str()));
+    plan.policy.guests.iter().for_each(|id| pseudonyms.know_user(id.as_str()));
+    store.know_people(&plan.scope, &mut pseudonyms).await?;
+    Ok(pseudonyms)
+}
+
+async fn write(store: &Store, dossier: &Dossier<'_>, args: &ReportArgs, format: Format) -> Result<Written> {
+    let target = || Target::new(args.output.as_deref(), args.force);
+    let mut export: Box<dyn Export> = match (format, args.sheet, &args.output) {
+        (Format::Csv, Some(sheet), _) => Box::new(OneSheet::begin(dossier, sheet, target()?, args.bom)?),
+        (Format::Csv, None, Some(dir)) => Box::new(Csv::begin(dossier, dir, args.bom, args.force)?),
+        (Format::Xlsx, _, Some(path)) => {
+            let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+            Box::new(Xlsx::begin(dossier, target()?, ROWS_A_SHEET, folder.unwrap_or(Path::new(".")))?)
+        }
+        (Format::Html, ..) => Box::new(Html::begin(dossier, target()?, Limits::default())?),
+        _ => Box::new(Json::begin(dossier, target()?)?),
+    };
+    let freeze_id = dossier.plan.freeze_id.as_deref();
+    let mut after = 0;
+    loop {
+        let page = store.journal_page(&dossier.plan.plan_id, freeze_id, after).await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        for entry in &page {
+            export.journal(&journal_row(dossier, entry))?;
+        }
+    }
+    export.end(dossier)
+}
+
+/// An entry under the columns of its sheet.
+fn journal_row<'e>(dossier: &'e Dossier<'_>, entry: &'e Entry) -> Vec<Cell<'e>> {
+    fn text<'t>(text: Option<&'t str>) -> Cell<'t> {
+        text.map_or(Cell::None, |t| Cell::Text(t.into()))
+    }
+    let amount = entry.amount_minor.zip(entry.currency.as_deref());
+    let amount = amount.map(|(minor, code)| match code.parse() {
+        Ok(currency) => Cell::Money(minor.into(), currency),
+        Err(_) => Cell::Number(minor),
+    });
+    // An entry without ledger is about an idempotency key, which may hold a user's id.
+    let row = entry.row_id.as_ref().map(|id| match entry.ledger {
+        Some(_) => Cell::Text(id.as_str().into()),
+        None => Cell::Text(dossier.text(id.as_str())),
+    });
+    vec![
+        Cell::Number(entry.seq),
+        entry.at.map_or(Cell::None, Cell::Time),
+        Cell::Text(dossier.text(&entry.actor)),
+        text(Some(&entry.event)),
+        text(entry.tenant_id.as_ref().map(|t| t.as_str())),
+        text(entry.ledger.map(|l| l.as_str())),
+        row.unwrap_or(Cell::None),
+        text(entry.from.as_deref()),
+        text(entry.to.as_deref()),
+        text(entry.currency.as_deref()),
+        amount.unwrap_or(Cell::None),
+        text(entry.freeze_id.as_deref()),
+        text(entry.plan_id.as_deref()),
+        text(entry.intent_id.as_deref()),
+        entry.note.as_deref().map_or(Cell::None, |note| Cell::Text(dossier.text(note))),
+    ]
+}
+
+/// The report on a terminal.
+fn table(dossier: &Dossier<'_>) -> Report {
+    let plan = dossier.plan;
+    let mut facts = Table::new([crate::report::Column::exact("ABOUT"), crate::report::Column::prose("")]);
+    for (name, value) in dossier.facts() {
+        let value = match value {
+            Cell::None => String::new(),
+            Cell::Text(text) => text.into_owned(),
+            Cell::Number(n) => n.to_string(),
+            Cell::Money(minor, currency) => currency.show(minor),
+            Cell::Time(at) => at.to_string(),
+        };
+        facts.row([name, value]);
+    }
+    let report = Report::new(json!(null)).title(format!("{}: {}", plan.plan_id, dossier.scope().in_words()));
+    let report = what_happens(report, dossier);
+    let report = needs_a_person(report, dossier);
+    let report = tell_sums(report.title("Sums").table(outcomes(&plan.intents)), &plan.sums)
+        .table(outside(&plan.outside_sums));
+    report
+        .title("About")
+        .table(facts)
+        .line("To keep it, with every purchase and the journal:")
+        .command(format!("onefold report {} --format xlsx --output {}.xlsx", plan.plan_id, plan.plan_id))
+}
+
+/// What was written where.
+fn told(config: &Config, args: &ReportArgs, written: &Written) -> Report {
+    let Some(path) = &args.output else {
+        // The report itself is on stdout.
+        if !config.quiet {
+            written.notes.iter().for_each(|note| crate::report::print_note(&format!("note: {note}")));
+        }
+        return Report::new(json!(null));
+    };
+    let rows: serde_json::Map<_, _> =
+        written.rows.iter().map(|(name, n)| (name.to_lowercase(), json!(n))).collect();
+    let report = Report::new(json!({
+        "plan_id": args.plan, "output": path, "redacted": args.redact, "rows": rows, "notes": written.notes,
+    }));
+    let all: u64 = written.rows.iter().map(|(_, n)| n).sum();
+    let all = count(usize::try_from(all).unwrap_or(usize::MAX), "row");
+    let report = report.line(format!("{}: {all}", path.display()));
+    written.notes.iter().fold(report, |report, note| report.line(format!("note: {note}")))
+}

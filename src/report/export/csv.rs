@@ -1,0 +1,239 @@
+//! CSV: a file for each sheet (RFC 4180, UTF-8). What a spreadsheet would take for a formula is made text
+//! by an apostrophe before it, and counted.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use csv::{Terminator, Writer, WriterBuilder};
+use tempfile::TempDir;
+
+use super::sums::{MONEY, STOCK, money_rows, stock_rows};
+use super::target::{Target, cannot_write, folder, must_be_free, name_folder};
+use super::{Export, Written, count};
+use crate::core::dossier::Dossier;
+use crate::core::dossier::sheets::{Cell, Sheet};
+use crate::error::{Error, Result};
+
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
+/// One sheet that is being written.
+struct Records<W: Write> {
+    writer: Writer<W>,
+    rows: u64,
+    neutralised: u64,
+}
+
+impl<W: Write> Records<W> {
+    fn new(mut out: W, bom: bool, titles: &[&str]) -> csv::Result<Self> {
+        if bom {
+            out.write_all(BOM)?;
+        }
+        let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(out);
+        writer.write_record(titles)?;
+        Ok(Self { writer, rows: 0, neutralised: 0 })
+    }
+
+    fn row(&mut self, cells: &[Cell<'_>]) -> csv::Result<()> {
+        for cell in cells {
+            let text = shown(cell);
+            let is_text = matches!(cell, Cell::Text(_));
+            if is_text && is_formula(&text) {
+                self.neutralised += 1;
+                self.writer.write_field(format!("'{text}"))?;
+            } else {
+                self.writer.write_field(text.as_bytes())?;
+            }
+        }
+        self.writer.write_record(None::<&[u8]>)?;
+        self.rows += 1;
+        Ok(())
+    }
+}
+
+/// Whether a spreadsheet would take a text for a formula.
+pub(super) fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])
+}
+
+/// A cell as text: money in major units, times in UTC.
+pub(super) fn shown<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
+    match cell {
+        Cell::None => "".into(),
+        Cell::Text(text) => text.as_ref().into(),
+        Cell::Number(n) => n.to_string().into(),
+        Cell::Money(minor, currency) => currency.show_bare(*minor).into(),
+        Cell::Time(at) => at.to_string().into(),
+    }
+}
+
+/// Takes the rows of a file.
+type Put<'p, 'd> = &'p mut dyn FnMut(&[Cell<'d>]) -> Result<()>;
+
+fn titles(sheet: Sheet) -> Vec<&'static str> {
+    sheet.columns().iter().map(|c| c.title).collect()
+}
+
+/// A folder of files, one a sheet.
+pub struct Csv {
+    dir: TempDir,
+    path: PathBuf,
+    force: bool,
+    bom: bool,
+    journal: Records<BufWriter<File>>,
+    rows: Vec<(&'static str, u64)>,
+    neutralised: u64,
+}
+
+impl Csv {
+    /// Writes every sheet but the journal.
+    ///
+    /// # Errors
+    /// Usage, where the folder is there and `force` is not said; failure, where it cannot be written.
+    pub fn begin(dossier: &Dossier<'_>, path: &Path, bom: bool, force: bool) -> Result<Self> {
+        must_be_free(path, force)?;
+        if path.is_file() {
+            return Err(Error::usage(format!("{} is a file, and CSV is a folder of files", path.display()))
+                .hint("name a folder with --output, or one sheet with --sheet"));
+        }
+        let dir = TempDir::with_prefix_in(".onefold-", folder(path)).map_err(|e| cannot_write(path, &e))?;
+        let journal = open(dir.path(), "journal", &titles(Sheet::Journal), bom, path)?;
+        let mut csv =
+            Self { dir, path: path.to_owned(), force, bom, journal, rows: Vec::new(), neutralised: 0 };
+        csv.file("summary", "Summary", &["Item", "Value"], &mut |put| {
+            dossier.facts().into_iter().try_for_each(|(name, value)| put(&[Cell::Text(name.into()), value]))
+        })?;
+        csv.file("money", "Money", &MONEY, &mut |put| {
+            money_rows(dossier).iter().try_for_each(|row| put(row))
+        })?;
+        csv.file("stock", "Stock", &STOCK, &mut |put| {
+            stock_rows(dossier).iter().try_for_each(|row| put(row))
+        })?;
+        for sheet in Sheet::ALL.into_iter().filter(|s| *s != Sheet::Journal) {
+            csv.file(&sheet.name(), sheet.title(), &titles(sheet), &mut |put| dossier.rows(sheet, put))?;
+        }
+        Ok(csv)
+    }
+
+    fn file<'d>(
+        &mut self,
+        name: &str,
+        title: &'static str,
+        titles: &[&str],
+        rows: &mut dyn FnMut(Put<'_, 'd>) -> Result<()>,
+    ) -> Result<()> {
+        let mut records = open(self.dir.path(), name, titles, self.bom, &self.path)?;
+        let path = &self.path;
+        rows(&mut |cells| records.row(cells).map_err(|e| failed(path, e)))?;
+        self.close(records, title)
+    }
+
+    fn close(&mut self, records: Records<BufWriter<File>>, title: &'static str) -> Result<()> {
+        self.rows.push((title, records.rows));
+        self.neutralised += records.neutralised;
+        let flushed = records.writer.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
+        let file = flushed.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
+        file.sync_all().map_err(|e| cannot_write(&self.path, &e))
+    }
+}
+
+fn open(dir: &Path, name: &str, titles: &[&str], bom: bool, path: &Path) -> Result<Records<BufWriter<File>>> {
+    // Who bought what is nobody else's business.
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(dir.join(format!("{name}.csv"))).map_err(|e| cannot_write(path, &e))?;
+    Records::new(BufWriter::new(file), bom, titles).map_err(|e| failed(path, e))
+}
+
+fn failed(path: &Path, error: csv::Error) -> Error {
+    cannot_write(path, &error.into())
+}
+
+impl Export for Csv {
+    fn journal(&mut self, entry: &[Cell<'_>]) -> Result<()> {
+        self.journal.row(entry).map_err(|e| failed(&self.path, e))
+    }
+
+    fn end(mut self: Box<Self>, _: &Dossier<'_>) -> Result<Written> {
+        let Records { rows, neutralised, writer } = self.journal;
+        self.rows.push((Sheet::Journal.title(), rows));
+        let neutralised = self.neutralised + neutralised;
+        let flushed = writer.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
+        let file = flushed.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
+        file.sync_all().map_err(|e| cannot_write(&self.path, &e))?;
+        name_folder(self.dir.path(), &self.path, self.force)?;
+        Ok(Written { rows: self.rows, notes: notes(neutralised) })
+    }
+}
+
+fn notes(neutralised: u64) -> Vec<String> {
+    if neutralised == 0 {
+        return Vec::new();
+    }
+    vec![format!(
+        "{} would be read as a formula and {} an apostrophe before it",
+        count(neutralised, "cell"),
+        if neutralised == 1 { "has" } else { "have" }
+    )]
+}
+
+/// One sheet alone.
+pub struct OneSheet {
+    sheet: Sheet,
+    records: Records<Target>,
+}
+
+impl OneSheet {
+    /// Writes the sheet, unless it is the journal.
+    ///
+    /// # Errors
+    /// Failure, where it cannot be written.
+    pub fn begin(dossier: &Dossier<'_>, sheet: Sheet, out: Target, bom: bool) -> Result<Self> {
+        let broken = |e: csv::Error| Error::failure(format!("cannot write the sheet: {e}"));
+        let mut records = Records::new(out, bom, &titles(sheet)).map_err(broken)?;
+        dossier.rows(sheet, &mut |cells| records.row(cells).map_err(broken))?;
+        Ok(Self { sheet, records })
+    }
+}
+
+impl Export for OneSheet {
+    fn journal(&mut self, entry: &[Cell<'_>]) -> Result<()> {
+        if self.sheet != Sheet::Journal {
+            return Ok(());
+        }
+        self.records.row(entry).map_err(|e| Error::failure(format!("cannot write the sheet: {e}")))
+    }
+
+    fn end(self: Box<Self>, _: &Dossier<'_>) -> Result<Written> {
+        let Records { writer, rows, neutralised } = self.records;
+        let out = writer
+            .into_inner()
+            .map_err(|e| Error::failure(format!("cannot write the sheet: {}", e.error())))?;
+        out.end()?;
+        Ok(Written { rows: vec![(self.sheet.title(), rows)], notes: notes(neutralised) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_like_a_formula_is_made_text_and_numbers_are_left_alone() {
+        let mut out = Vec::new();
+        let mut records = Records::new(&mut out, true, &["Id", "Amount"]).unwrap();
+        let money = |minor| Cell::Money(minor, "CNY".parse().unwrap());
+        for id in ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "007", "a,\"b\"", "＝1"] {
+            records.row(&[Cell::Text(id.into()), money(-5)]).unwrap();
+        }
+        assert_eq!((records.rows, records.neutralised), (9, 7));
+        drop(records);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("\u{feff}Id,Amount\r\n'=1+1,-0.05\r\n'+1,-0.05\r\n"), "{text:?}");
+        assert!(text.contains("\r\n007,-0.05\r\n\"a,\"\"b\"\"\",-0.05\r\n"), "{text:?}");
+        assert!(text.contains("\"'\rx\","), "{text:?}");
+    }
+}
