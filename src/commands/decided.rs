@@ -45,7 +45,7 @@ pub fn what_happens(report: Report, dossier: &Dossier<'_>) -> Report {
     };
     let intents = &dossier.plan.intents;
     let with = |outcome| intents.iter().filter(|i| i.outcome == outcome).count();
-    let back = format!("give back {}", refunds_in_words(intents.iter()));
+    let back = format!("of {} in all", refunds_in_words(intents.iter()));
     let refunds = deed(Deed::Refund, "refund", &back);
     let kept = Some(with(Outcome::Keep)).filter(|n| *n > 0);
     let lines = [
@@ -53,7 +53,12 @@ pub fn what_happens(report: Report, dossier: &Dossier<'_>) -> Report {
         (
             "orders",
             [
-                kept.map(|n| format!("{} keep one", count(n, "purchase"))),
+                kept.map(|n| {
+                    format!(
+                        "{} one",
+                        if n == 1 { "1 purchase keeps".to_owned() } else { format!("{n} purchases keep") }
+                    )
+                }),
                 deed(Deed::Cancel, "order", "closed"),
                 deed(Deed::Confirm, "order", "confirmed as PAID"),
             ],

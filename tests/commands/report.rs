@@ -48,7 +48,7 @@ fn before_during_and_after_it_says_how_far_things_are(site: &Site) {
     let report = |more: &[&str]| site.run(&[&["report", &plan], more].concat());
     report(&[])
         .ends(0)
-        .prints("1 refund give back 10.00 CNY")
+        .prints("1 refund of 10.00 CNY in all")
         .prints("not yet carried out")
         .prints("State OPEN");
     let json = site.json(&["report", &plan]);
