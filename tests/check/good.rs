@@ -50,7 +50,7 @@ fn a_row_that_is_named_is_the_one_that_is_tried() {
     assert!(!found.text.contains("order O-1"), "{}", found.text);
     let found = site.check(&["--try-moves", "--row", "orders:O-9"]);
     assert_eq!(found.exit, Some(2));
-    assert!(found.text.contains("there is no order O-9"), "{}", found.text);
+    assert!(found.errors.contains("there is no order O-9"), "{}", found.errors);
 }
 
 #[test]
