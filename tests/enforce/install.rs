@@ -25,7 +25,8 @@ fn installed(site: &Site) -> Vec<String> {
              UNION ALL SELECT relname::text FROM pg_class WHERE relname LIKE 'onefold_guard%'"
         }
         Kind::Mariadb => {
-            "SELECT CAST(trigger_name AS CHAR) FROM information_schema.triggers WHERE trigger_schema = DATABASE() \
+            "SELECT CAST(trigger_name AS CHAR) FROM information_schema.triggers \
+             WHERE trigger_schema = DATABASE() AND trigger_name LIKE 'onefold_guard%' \
              UNION ALL SELECT CAST(routine_name AS CHAR) FROM information_schema.routines WHERE routine_schema = DATABASE() \
              UNION ALL SELECT CAST(table_name AS CHAR) FROM information_schema.views \
              WHERE table_schema = DATABASE() AND table_name LIKE 'onefold_guard%'"
