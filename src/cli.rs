@@ -36,11 +36,12 @@ Exit codes:
   6  a person or the provider must decide first
   7  refused: freeze missing, lost or held by another, or a safety limit
   Where several fit: 7, then 4, 6, 5, 3.
-  `once` ends with the code of its command, and with 75 while another is at the key.";
+  `once` ends with the code of its command, and with 75 while another is at the
+  key.";
 
 /// Joins, decides and unwinds the orders that retries made out of one purchase.
 #[derive(Debug, Parser)]
-#[command(name = "onefold", version, about, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "onefold", version, about, after_help = AFTER_HELP, max_term_width = 80)]
 struct Cli {
     #[command(flatten)]
     global: Global,

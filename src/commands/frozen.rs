@@ -17,8 +17,8 @@ use crate::report::Report;
   onefold frozen --order O-501 --effect ticketing && issue-ticket O-501
   onefold frozen --show S-204 --user U-7318 --effect auto-payment --json
 
-What is not said may be anything: where no session is named, a frozen one holds. Any other end than
-0 or 7 is no answer: do not go on.")]
+What is not said may be anything: where no session is named, a frozen one holds.
+Any other end than 0 or 7 is no answer: do not go on.")]
 pub struct FrozenArgs {
     /// What is about to happen
     #[arg(long, value_name = "EFFECT")]

@@ -242,7 +242,7 @@ impl Run<'_> {
         exit: Exit,
         why: Option<String>,
     ) -> Report {
-        let said = why.clone().unwrap_or_else(|| "see what it printed above".to_owned());
+        let said = why.clone().unwrap_or_else(|| format!("{}: see what it printed above", in_words(exit)));
         self.table.row([step.name.clone(), exit.code().to_string(), said]);
         let mut again = vec!["run".to_owned(), file.to_owned(), "--from".to_owned(), step.name.clone()];
         for (name, value) in &self.known {
@@ -257,6 +257,17 @@ impl Run<'_> {
             .command(typed(&again));
         report.exit = exit;
         report
+    }
+}
+
+/// Why a step that printed its report ended as it did.
+const fn in_words(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Undecided => "a person or the provider must decide",
+        Exit::Violations => "there are violations",
+        Exit::Stale => "rows have moved",
+        Exit::Refused => "refused",
+        _ => "not done",
     }
 }
 

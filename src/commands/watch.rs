@@ -31,11 +31,11 @@ use crate::store::plans::PlanState;
   onefold watch --show S-204 --format jsonl
 
 A line each time: orders and doubles of the last minutes, the doubles as a
-picture (▁▁█▁▁, a minute each), captures on orders that the newest plan unwinds, how often
-services were held up by the freeze, and messages that wait. Without scope
-flags the scope is that of the live freeze. It ends by itself once nothing new
-has come for --until-quiet, or with Ctrl-C; with 5 where a capture came late:
-money that the plan does not know. Plan again then.")]
+picture (▁▁█▁▁, a minute each), late captures on orders that the newest plan
+unwinds, how often services were held by the freeze, and messages that wait.
+Without scope flags the scope is that of the live freeze. It ends by itself once
+nothing new has come for --until-quiet, or with Ctrl-C; with 5 where a capture
+came late: money that the plan does not know. Plan again then.")]
 pub struct WatchArgs {
     /// How long to wait before looking again
     #[arg(long, value_name = "SPAN", default_value = "10s")]
@@ -56,6 +56,8 @@ pub struct WatchArgs {
 
 /// The most minutes that fit into a line.
 const MINUTES: i64 = 30;
+/// What stands over the pictures.
+const BY_MINUTE: &str = "BY MINUTE";
 /// How many intents' rows are read at once.
 const AT_ONCE: usize = 200;
 
@@ -105,7 +107,7 @@ pub async fn run(config: &Config, args: WatchArgs) -> Result<Report> {
     loop {
         let seen = watched.look().await?;
         looks += 1;
-        tell(config, &seen);
+        tell(config, &seen, looks == 1);
         let news = (seen.arrivals.newest_double, seen.late.clone());
         if known.as_ref() != Some(&news) {
             // What was there at the first look is no news.
@@ -183,7 +185,7 @@ impl Watched<'_> {
 }
 
 /// Tells of one look, at once.
-fn tell(config: &Config, seen: &Seen) {
+fn tell(config: &Config, seen: &Seen, is_first: bool) {
     match config.format {
         Format::Json => {}
         Format::Jsonl => {
@@ -192,20 +194,29 @@ fn tell(config: &Config, seen: &Seen) {
             event(&json);
         }
         _ => {
-            let mut line = Vec::new();
-            let _ = writeln!(line, "{}", in_words(seen));
-            pass_on(Stream::Stdout, &line);
+            let mut lines = Vec::new();
+            if is_first {
+                let _ = writeln!(lines, "{}", heading(seen.arrivals.doubles.len()));
+            }
+            let _ = writeln!(lines, "{}", in_line(seen));
+            pass_on(Stream::Stdout, &lines);
         }
     }
 }
 
-fn in_words(seen: &Seen) -> String {
+/// What stands over the lines; with the longest picture they are 80 columns wide.
+fn heading(minutes: usize) -> String {
+    let width = minutes.max(BY_MINUTE.len());
+    format!("TIME       ORDERS  DOUBLES  {BY_MINUTE:<width$}  LATE  HELD  WAITING")
+}
+
+fn in_line(seen: &Seen) -> String {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let Arrivals { orders, doubles, waiting, .. } = &seen.arrivals;
     let time = seen.at.datetime().format("%H:%M:%SZ");
     let held: i64 = seen.asked.values().sum();
     format!(
-        "{time}  orders {}  doubles {} {}  late {}  held up {held}  waiting {}",
+        "{time}  {:>6}  {:>7}  {:<9}  {:>4}  {held:>4}  {:>7}",
         sum(orders),
         sum(doubles),
         sparkline(doubles),

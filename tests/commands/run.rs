@@ -1,6 +1,7 @@
 //! `onefold run`: a playbook, step by step.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ on_each_database![
     it_waits_for_an_approval,
     what_is_wrong_with_a_playbook_is_said_before_anything_is_run,
     events_are_lines_and_the_last_is_the_result,
+    the_sample_unwinds_the_incident_and_stops_for_a_person,
 ];
 
 const STEPS: &str = r#"
@@ -76,12 +78,12 @@ fn it_stops_where_a_person_is_needed_and_goes_on_from_there(site: &Site) {
         (json["stopped_at"].as_str(), json["steps"].as_array().map(Vec::len)),
         (Some("apply"), Some(4))
     );
-    site.run(&["run", &book]).ends(7).prints("stopped at freeze");
-    // Its freeze is ours, its plan the newest.
-    site.run(&["run", &book, "--from", "apply"]).ends(6).prints("stopped at apply").prints("--from apply");
-    site.run(&["converge"]).ends(0);
+    site.run(&["run", &book]).ends(7).prints("stopped at freeze").prints("--from freeze");
+    assert_eq!(site.payment("P-B"), "REFUNDING");
+    // Its freeze is ours, its plan the newest. The provider is asked under the same key, and has done it.
     site.run(&["run", &book, "--from", "apply"]).ends(0).prints("a night: through");
-    assert_eq!(site.order("B"), "REFUNDED");
+    assert_eq!((site.order("B"), site.payment("P-B")), ("REFUNDED".into(), "REFUNDED".into()));
+    assert_eq!(site.column("SELECT idempotency_key FROM onefold_sandbox_requests WHERE kind = 'REFUND'").len(), 1);
     site.run(&["run", &book, "--from", "apply"]).fails(2, &["{freeze} is not known", "holds 0 live freezes"]);
     site.run(&["run", &book, "--from", "nothing"]).fails(2, &["the playbook has no step nothing"]);
 }
@@ -156,4 +158,49 @@ fn events_are_lines_and_the_last_is_the_result(site: &Site) {
     assert_eq!(failed.error()["kind"], "usage");
     assert_eq!(failed.stderr.lines().count(), 1);
     assert!(site.run(&["status", "--format", "csv"]).ends(2).stderr.contains("csv"));
+}
+
+/// The sample of the fixtures on the night that it is written for, where the bank loses an answer, loses a request and
+/// refuses a refund.
+fn the_sample_unwinds_the_incident_and_stops_for_a_person(site: &Site) {
+    let fixture = |name: &str| text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name));
+    let book = fixture("playbook.toml");
+    site.run(&["init", "--enforce"]).ends(0);
+    site.run(&["import", &fixture("incident-2014")]).ends(0);
+    let json = site.run(&["run", &book, "--json"]).ends(6).json();
+    let ends: Vec<_> = json["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (s["step"].as_str().unwrap(), s["exit"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            ("freeze", 0),
+            ("settle", 0),
+            ("plan", 0),
+            ("approval", 0),
+            ("apply", 6),
+            ("ask", 6),
+            ("go-on", 6),
+            ("ask-again", 0),
+            ("finish", 6)
+        ]
+    );
+    // Everything is back but the one refund that the bank refused, and all within what the sample states.
+    let applied = &json["steps"][8]["report"];
+    let open: Vec<_> =
+        applied["intents"].as_array().unwrap().iter().filter(|i| i["end"] != "DONE").collect();
+    assert_eq!(open.len(), 1, "{applied:#}");
+    assert_eq!(open[0]["end"], "REFUSED", "{applied:#}");
+    assert_eq!(site.payment("P-70283"), "CAPTURED");
+    let back = "SELECT payment_id FROM payments WHERE status = 'REFUNDED' AND payment_id IN ('P-70276', 'P-70097', 'P-70205')";
+    assert_eq!(site.column(back).len(), 3);
+    assert_eq!(json["stopped_at"], "finish");
+    // A person has looked at it, and goes on; the purchases that nobody has decided stay frozen.
+    let ran = site.run(&["run", &book, "--from", "verify"]).ends(6);
+    ran.prints("stopped at verify").prints("a person or the provider must decide").prints("--from verify");
+    site.run(&["run", &book, "--from", "thaw"]).ends(0).prints("all is thawed but 25 intents").prints("through");
+    assert_eq!(site.column("SELECT state FROM onefold_freezes"), ["NARROWED"]);
 }
