@@ -1,9 +1,11 @@
 //! What is made of the command line's tree for shells and for `man`.
 
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
+use clap_mangen::Man;
 use serde_json::json;
 
 use super::Cli;
@@ -42,25 +44,60 @@ pub fn completions(args: &CompletionsArgs) -> Report {
 /// # Errors
 /// Failure, where a page cannot be written.
 pub fn man(args: &ManArgs) -> Result<Report> {
-    let failed = |e: std::io::Error| Error::failure(format!("cannot write the manual page: {e}"));
+    let failed = |e: io::Error| Error::failure(format!("cannot write the manual page: {e}"));
     let Some(dir) = &args.dir else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+        let page = page(Cli::command()).map_err(failed)?;
         let json = json!({ "page": String::from_utf8_lossy(&page) });
         return Ok(Report::new(json).block(Block::Raw { stdout: page, stderr: Vec::new() }));
     };
-    std::fs::create_dir_all(dir).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), dir).map_err(|e| {
+    let mut tree = Cli::command().disable_help_subcommand(true);
+    tree.build();
+    let mut names = Vec::new();
+    std::fs::create_dir_all(dir).and_then(|()| write_pages(tree, dir, &mut names)).map_err(|e| {
         failed(e).hint(format!("name a folder that you may write to instead of {}", dir.display()))
     })?;
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("onefold") {
-            names.push(name);
-        }
-    }
     names.sort();
     let line = format!("{} pages are in {}.", names.len(), dir.display());
     Ok(Report::new(json!({ "dir": dir, "pages": names })).line(line).command("man onefold"))
+}
+
+fn write_pages(command: clap::Command, dir: &Path, names: &mut Vec<String>) -> io::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned() {
+        write_pages(verb, dir, names)?;
+    }
+    let name = Man::new(command.clone()).get_filename();
+    std::fs::write(dir.join(&name), page(command)?)?;
+    names.push(name);
+    Ok(())
+}
+
+/// The page of one verb. What stands after its help keeps its lines: commands are typed as they stand there.
+fn page(command: clap::Command) -> io::Result<Vec<u8>> {
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (has_verbs, has_version) = (command.has_subcommands(), command.get_version().is_some());
+    let man = Man::new(command);
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if has_verbs {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if !after.is_empty() {
+        let (heading, text) = match after.strip_prefix("Examples:\n") {
+            Some(text) => ("EXAMPLES", text),
+            None => ("NOTES", after.as_str()),
+        };
+        writeln!(page, ".SH {heading}\n.nf")?;
+        for line in text.lines() {
+            writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    if has_version {
+        man.render_version_section(&mut page)?;
+    }
+    Ok(page)
 }

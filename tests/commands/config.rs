@@ -80,5 +80,6 @@ fn shells_and_man_get_every_verb() {
     let into = text(&dir.path().join("man1"));
     run(&["man", "--dir", &into]).prints("pages are in");
     let page = std::fs::read_to_string(dir.path().join("man1/onefold-apply.1")).unwrap();
-    assert!(page.contains("canary") && page.contains("Examples"), "{page}");
+    assert!(page.contains("canary") && page.contains(".SH EXAMPLES\n.nf\n"), "{page}");
+    assert!(page.contains("\n\\&  onefold apply PL\\-5c1d2e3f40\n"), "an example keeps its line: {page}");
 }

@@ -83,7 +83,10 @@ fn it_stops_where_a_person_is_needed_and_goes_on_from_there(site: &Site) {
     // Its freeze is ours, its plan the newest. The provider is asked under the same key, and has done it.
     site.run(&["run", &book, "--from", "apply"]).ends(0).prints("a night: through");
     assert_eq!((site.order("B"), site.payment("P-B")), ("REFUNDED".into(), "REFUNDED".into()));
-    assert_eq!(site.column("SELECT idempotency_key FROM onefold_sandbox_requests WHERE kind = 'REFUND'").len(), 1);
+    assert_eq!(
+        site.column("SELECT idempotency_key FROM onefold_sandbox_requests WHERE kind = 'REFUND'").len(),
+        1
+    );
     site.run(&["run", &book, "--from", "apply"]).fails(2, &["{freeze} is not known", "holds 0 live freezes"]);
     site.run(&["run", &book, "--from", "nothing"]).fails(2, &["the playbook has no step nothing"]);
 }
@@ -190,8 +193,7 @@ fn the_sample_unwinds_the_incident_and_stops_for_a_person(site: &Site) {
     );
     // Everything is back but the one refund that the bank refused, and all within what the sample states.
     let applied = &json["steps"][8]["report"];
-    let open: Vec<_> =
-        applied["intents"].as_array().unwrap().iter().filter(|i| i["end"] != "DONE").collect();
+    let open: Vec<_> = applied["intents"].as_array().unwrap().iter().filter(|i| i["end"] != "DONE").collect();
     assert_eq!(open.len(), 1, "{applied:#}");
     assert_eq!(open[0]["end"], "REFUSED", "{applied:#}");
     assert_eq!(site.payment("P-70283"), "CAPTURED");
@@ -201,6 +203,9 @@ fn the_sample_unwinds_the_incident_and_stops_for_a_person(site: &Site) {
     // A person has looked at it, and goes on; the purchases that nobody has decided stay frozen.
     let ran = site.run(&["run", &book, "--from", "verify"]).ends(6);
     ran.prints("stopped at verify").prints("a person or the provider must decide").prints("--from verify");
-    site.run(&["run", &book, "--from", "thaw"]).ends(0).prints("all is thawed but 25 intents").prints("through");
+    site.run(&["run", &book, "--from", "thaw"])
+        .ends(0)
+        .prints("all is thawed but 25 intents")
+        .prints("through");
     assert_eq!(site.column("SELECT state FROM onefold_freezes"), ["NARROWED"]);
 }

@@ -61,8 +61,7 @@ fn a_late_capture_on_an_order_that_is_unwound_is_named(site: &Site) {
          'CAPTURED', {late}, {late}, '1' FROM payments WHERE payment_id = 'P-B'"
     ));
     let ran = site.run(&["watch", "--every", "1s", "--until-quiet", "1s"]).ends(5);
-    ran.prints("1 late capture on orders that")
-        .prints(&format!("onefold plan --freeze {freeze}"));
+    ran.prints("1 late capture on orders that").prints(&format!("onefold plan --freeze {freeze}"));
 }
 
 fn what_makes_no_sense_is_refused(site: &Site) {

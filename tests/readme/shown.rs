@@ -142,7 +142,7 @@ pub fn shown(text: &str) -> Vec<Shown> {
 
 /// Text in which what differs from run to run is the same: ids, times of day and latencies.
 pub fn normalised(text: &str) -> String {
-    text.split_inclusive(['\n', ' ', '/', ':', '"', '\'']).map(word).collect()
+    text.split_inclusive(['\n', ' ', '/', '"', '\'']).map(word).collect()
 }
 
 fn word(word: &str) -> String {
@@ -154,7 +154,10 @@ fn word(word: &str) -> String {
             return format!("{prefix}ID{rest}");
         }
     }
-    word.to_owned()
+    let is_time = bare.len() == "hh:mm:ssZ".len()
+        && bare.ends_with('Z')
+        && bare.bytes().all(|b| b.is_ascii_digit() || matches!(b, b':' | b'Z'));
+    if is_time { format!("TIME{rest}") } else { word.to_owned() }
 }
 
 /// Whether a text holds all pieces, each whole lines, one after the other.
