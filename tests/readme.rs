@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::site::{Ran, program, run, text};
+use common::site::{Ran, program, run};
 use shown::{Shown, contains_in_order, normalised, spans};
 use tempfile::TempDir;
 
