@@ -28,10 +28,10 @@ fn every_setting_is_told_with_where_it_comes_from(site: &Site) {
     assert_eq!(from(&json, "config").1, "--config");
     let mut alone = site.command(&["config", "show", "--config", &config]);
     let ran = crate::common::site::run(alone.env_remove("ONEFOLD_DATABASE_URL"), &["config", "show"]).ends(0);
-    ran.prints("postgres://ops@db/shop").does_not_print("s3cret");
+    ran.prints("postgres://ops:***@db/shop").does_not_print("s3cret");
     let by_flag = ["config", "show", "--json", "--database", "mysql://u:s3cret@h/d", "--owner", "eve"];
     let json = site.run(&by_flag).ends(0).does_not_print("s3cret").json();
-    assert_eq!(from(&json, "journal"), ("mysql://u@h/d".into(), "--database".into()));
+    assert_eq!(from(&json, "journal"), ("mysql://u:***@h/d".into(), "--database".into()));
     assert_eq!(from(&json, "owner"), ("eve".into(), "--owner".into()));
 }
 
