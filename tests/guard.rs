@@ -3,6 +3,8 @@
 
 mod common;
 
+#[path = "guard/archive.rs"]
+mod archive;
 #[path = "guard/doors.rs"]
 mod doors;
 #[path = "guard/drill.rs"]

@@ -12,10 +12,11 @@ use crate::core::retention::{Ties, Verdict, Why};
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::store::idempotency::Holder;
-use crate::store::retention::{AgedKey, MoveEnd, SetPolicy, UnfinishedRow};
+use crate::store::retention::{AgedKey, MoveEnd, OpenWork, SetPolicy};
 
 /// Where it is done, by whom, and how.
 pub struct Gc<'a> {
+    /// One of those of [`Store::of_each_keys`]: its keys are moved, by the policy and past the plans of its journal.
     pub store: &'a Store,
     pub holder: &'a Holder,
     /// How many records a transaction moves at most.
@@ -36,6 +37,17 @@ pub struct Swept {
 }
 
 impl Swept {
+    /// Adds what was done elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        for (tiers, keys) in &other.moved {
+            *self.moved.entry(*tiers).or_default() += keys;
+        }
+        for (why, keys) in &other.kept {
+            *self.kept.entry(*why).or_default() += keys;
+        }
+        self.fenced_off += other.fenced_off;
+    }
+
     pub fn moves(&self) -> u64 {
         self.moved.values().sum()
     }
@@ -50,8 +62,8 @@ impl Swept {
 struct Tied {
     plans: HashMap<String, Plan>,
     ties: Ties,
-    /// The open plans and unfinished steps that `ties` is made of.
-    seen: Option<(Vec<String>, Vec<UnfinishedRow>)>,
+    /// What `ties` is made of.
+    open: OpenWork,
 }
 
 impl Gc<'_> {
@@ -73,7 +85,7 @@ impl Gc<'_> {
                 }
                 match self.sweep(&policy, &mut tied, &aged, &mut swept).await? {
                     true => after = aged.into_iter().next_back(),
-                    // Another policy is set: these are judged anew.
+                    // Another policy is set, or another plan: these are judged anew.
                     false => policy = self.policy().await?,
                 }
                 tell(&swept);
@@ -113,7 +125,7 @@ impl Gc<'_> {
         }
     }
 
-    /// Judges and moves one batch; false where another policy is set by now, and nothing was moved.
+    /// Judges and moves one batch; false where another policy is set by now or a plan was saved, and nothing was moved.
     async fn sweep(
         &self,
         policy: &SetPolicy,
@@ -135,7 +147,7 @@ impl Gc<'_> {
         let ends = if self.dry_run || moves.is_empty() {
             vec![MoveEnd::Moved; moves.len()]
         } else {
-            match self.store.move_keys(self.holder, policy, &moves).await? {
+            match self.store.move_keys(self.holder, policy, &tied.open, &moves).await? {
                 Some(ends) => ends,
                 None => return Ok(false),
             }
@@ -169,30 +181,29 @@ impl Gc<'_> {
 impl Tied {
     /// Reads anew what is open, and the plans that were not read before.
     async fn refresh(&mut self, store: &Store) -> Result<()> {
-        let open = store.open_plan_ids().await?;
-        let unfinished = store.unfinished_rows().await?;
-        if self.seen.as_ref().is_some_and(|seen| (&seen.0, &seen.1) == (&open, &unfinished)) {
+        let open = store.open_work().await?;
+        if self.open == open {
             return Ok(());
         }
-        let of_steps = unfinished.iter().map(|row| &row.plan_id);
-        for plan_id in open.iter().chain(of_steps) {
+        let of_steps = open.unfinished.iter().map(|row| &row.plan_id);
+        for plan_id in open.plans.iter().chain(of_steps) {
             if !self.plans.contains_key(plan_id) {
                 let plan = store.plan_by_id(plan_id).await?.plan;
                 self.plans.insert(plan_id.clone(), plan);
             }
         }
         let mut ties = Ties::default();
-        for intent in open.iter().filter_map(|id| self.plans.get(id)).flat_map(|plan| &plan.intents) {
+        for intent in open.plans.iter().filter_map(|id| self.plans.get(id)).flat_map(|plan| &plan.intents) {
             ties.tie_intent(intent, Why::OpenPlan);
         }
-        for row in &unfinished {
+        for row in &open.unfinished {
             ties.tie_row(&row.tenant_id, row.ledger, row.row_id.clone(), Why::UnfinishedStep);
             let intents = self.plans.get(&row.plan_id).map_or(&[][..], |plan| &plan.intents);
             for intent in intents.iter().filter(|intent| intent.intent_id == row.intent_id) {
                 ties.tie_intent(intent, Why::UnfinishedStep);
             }
         }
-        (self.ties, self.seen) = (ties, Some((open, unfinished)));
+        (self.ties, self.open) = (ties, open);
         Ok(())
     }
 }

@@ -6,10 +6,11 @@ use sqlx::any::AnyRow;
 use super::enforce::pieces;
 use super::rows::Reader;
 use super::sql::{Statement, Values};
-use super::{Connection, Store};
+use super::{Connection, Database, Store, Transaction};
 use crate::core::idempotency::{Archived, KeyRecord, KeyState, Known, Named, RequestDigest};
 use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::retention::key_sha256;
+use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::store::journal::{Entry, Event};
@@ -64,6 +65,32 @@ pub enum Finished {
 }
 
 impl Store {
+    /// The database of the keys that are meant.
+    pub fn keys_database(&self) -> &Database {
+        &self.databases[self.keys]
+    }
+
+    /// Whether a change of a key commits together with the journal.
+    pub(super) fn keys_are_beside_journal(&self) -> bool {
+        self.keys == self.journal
+    }
+
+    /// This store once for each database that has a table of keys: the journal's first, which has those of `once`;
+    /// then those of the orders, where services take keys.
+    ///
+    /// # Errors
+    /// Usage, where such a table was made before the archive was known.
+    pub async fn of_each_keys(&self) -> Result<Vec<Self>> {
+        let mut all = vec![Self { keys: self.journal, ..self.clone() }];
+        for at in &self.ledgers[Ledger::Orders as usize] {
+            let is_known = all.iter().any(|known| known.keys == *at);
+            if !is_known && self.keys_there(&self.databases[*at]).await? {
+                all.push(Self { keys: *at, ..self.clone() });
+            }
+        }
+        Ok(all)
+    }
+
     /// Fails with what to type where the tables of keys are not there, as in a journal made before they were known.
     pub async fn must_keep_keys(&self) -> Result<()> {
         let (tenant_id, key) = (TenantId::from(""), IdempotencyKey::from(""));
@@ -84,7 +111,7 @@ impl Store {
         tenant_id: &TenantId,
         key: &IdempotencyKey,
     ) -> Result<Option<(Known, Timestamp)>> {
-        let mut connection = self.journal().connection().await?;
+        let mut connection = self.keys_database().connection().await?;
         // In this order: a record moves into the archive, and never back.
         if let Some((record, now)) = self.key_on(&mut connection, tenant_id, key).await? {
             return Ok(Some((Known::Record(record), now)));
@@ -99,7 +126,7 @@ impl Store {
         tenant_id: &TenantId,
         key: &IdempotencyKey,
     ) -> Result<Option<(KeyRecord, Timestamp)>> {
-        let mut connection = self.journal().connection().await?;
+        let mut connection = self.keys_database().connection().await?;
         self.key_on(&mut connection, tenant_id, key).await
     }
 
@@ -113,8 +140,8 @@ impl Store {
             .bind_when("tenant_id", tenant_id.map(TenantId::as_str))
             .bind_when("state", state.map(KeyState::as_str));
         let statement = self.key_statement("idempotency/list", &values)?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
+        let mut connection = self.keys_database().connection().await?;
+        let rows = self.keys_database().fetch(&mut connection, &statement).await?;
         rows.iter().map(|row| decode(row, false)).collect()
     }
 
@@ -160,109 +187,27 @@ impl Store {
         entry: &Entry,
         names: &[Named],
     ) -> Result<bool> {
-        let journal = self.journal();
-        let mut tx = journal.begin().await?;
-        if !journal.insert(&mut tx, statement).await? {
+        let database = self.keys_database();
+        let mut tx = database.begin().await?;
+        if !database.insert(&mut tx, statement).await? {
             // On PostgreSQL the transaction is lost; on MySQL it holds a lock on the other's row.
-            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+            tx.rollback().await.map_err(|e| database.failed(&e))?;
             return Ok(false);
         }
         // Looked for after the insert, which waits for whoever moves a record of this key into the archive.
         if self.archived_on(&mut tx, tenant_id, key).await?.is_some() {
-            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+            tx.rollback().await.map_err(|e| database.failed(&e))?;
             return Ok(false);
         }
         self.name_on(&mut tx, (tenant_id, key), names).await?;
-        self.append_on(&mut tx, entry).await?;
-        journal.commit(tx).await?;
+        if self.keys_are_beside_journal() {
+            self.append_on(&mut tx, entry).await?;
+        }
+        database.commit(tx).await?;
+        if !self.keys_are_beside_journal() {
+            self.tell(entry).await?;
+        }
         Ok(true)
-    }
-
-    /// Says which orders and payments a key is about, beside those that it is said of already.
-    pub async fn name_key(
-        &self,
-        (tenant_id, key): (&TenantId, &IdempotencyKey),
-        names: &[Named],
-    ) -> Result<()> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        self.journal().transaction(async |tx| self.name_on(tx, (tenant_id, key), names).await).await
-    }
-
-    async fn name_on(
-        &self,
-        on: &mut Connection,
-        (tenant_id, key): (&TenantId, &IdempotencyKey),
-        names: &[Named],
-    ) -> Result<()> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        let there = self.names_on(on, tenant_id, &[key]).await?;
-        let mut new: Vec<_> =
-            names.iter().filter(|name| !there.iter().any(|(_, said)| said == *name)).collect();
-        new.sort_unstable();
-        new.dedup();
-        for name in new {
-            let values = named(tenant_id, key)
-                .bind("ledger", name.ledger.as_str())
-                .bind("row_id", name.row_id.as_str());
-            let statement = self.key_statement("idempotency/name", &values)?;
-            if !self.journal().insert(on, &statement).await? {
-                return Err(Error::clash(format!("another says in this very moment what {key} is about")));
-            }
-        }
-        Ok(())
-    }
-
-    /// What keys of a tenant are about, each with its key.
-    pub async fn names(
-        &self,
-        tenant_id: &TenantId,
-        keys: &[&IdempotencyKey],
-    ) -> Result<Vec<(IdempotencyKey, Named)>> {
-        let mut connection = self.journal().connection().await?;
-        self.names_on(&mut connection, tenant_id, keys).await
-    }
-
-    pub(super) async fn names_on(
-        &self,
-        on: &mut Connection,
-        tenant_id: &TenantId,
-        keys: &[&IdempotencyKey],
-    ) -> Result<Vec<(IdempotencyKey, Named)>> {
-        let keys: Vec<_> = keys.iter().map(|key| key.as_str().to_owned()).collect();
-        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("keys", keys);
-        let statement = self.key_statement("retention/names_of", &values)?;
-        let rows = self.journal().fetch(on, &statement).await?;
-        rows.iter()
-            .map(|row| {
-                let r = Reader::new(row, "onefold_idempotency_names");
-                Ok((r.id("idempotency_key")?, Named { ledger: r.parsed("ledger")?, row_id: r.id("row_id")? }))
-            })
-            .collect()
-    }
-
-    /// The keys that are about an order or a payment, archived or not.
-    pub async fn keys_of(
-        &self,
-        tenant_id: Option<&TenantId>,
-        name: &Named,
-    ) -> Result<Vec<(TenantId, IdempotencyKey)>> {
-        let values = Values::new()
-            .bind("ledger", name.ledger.as_str())
-            .bind("row_id", name.row_id.as_str())
-            .bind_when("tenant_id", tenant_id.map(TenantId::as_str));
-        let statement = self.key_statement("retention/keys_of", &values)?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
-        rows.iter()
-            .map(|row| {
-                let r = Reader::new(row, "onefold_idempotency_names");
-                Ok((r.id("tenant_id")?, r.id("idempotency_key")?))
-            })
-            .collect()
     }
 
     /// Takes a key that is as it was seen, under the next fencing token: as PROCESSING to run, or as UNKNOWN
@@ -310,8 +255,8 @@ impl Store {
     pub async fn start_key(&self, hold: &Hold, lease: Span) -> Result<Option<Hold>> {
         let values = held(hold).bind("lease_us", lease.micros());
         let statement = self.key_statement("idempotency/start", &values)?;
-        let journal = self.journal();
-        let started = journal.transaction(async |tx| journal.execute(tx, &statement).await).await?;
+        let database = self.keys_database();
+        let started = database.transaction(async |tx| database.execute(tx, &statement).await).await?;
         Ok((started == 1).then(|| Hold { version: hold.version + 1, ..hold.clone() }))
     }
 
@@ -319,8 +264,8 @@ impl Store {
     pub async fn renew_key(&self, hold: &Hold, lease: Span) -> Result<bool> {
         let values = held(hold).bind("lease_us", lease.micros());
         let statement = self.key_statement("idempotency/renew", &values)?;
-        let journal = self.journal();
-        Ok(journal.transaction(async |tx| journal.execute(tx, &statement).await).await? == 1)
+        let database = self.keys_database();
+        Ok(database.transaction(async |tx| database.execute(tx, &statement).await).await? == 1)
     }
 
     /// Ends what was begun under a hold. Asked for again after an answer that was lost, it is recorded once.
@@ -359,31 +304,45 @@ impl Store {
 
     /// Notes that an archived key was asked for again.
     pub async fn archived_key_was_seen(&self, tenant_id: &TenantId, key: &IdempotencyKey) -> Result<()> {
-        let values = Values::new().bind("key_sha256", key_sha256(tenant_id, key));
+        let values = fingerprint(tenant_id, key);
         let statement = self.key_statement("idempotency/archived_seen", &values)?;
-        let journal = self.journal();
-        journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await
+        let database = self.keys_database();
+        database.transaction(async |tx| database.execute(tx, &statement).await.map(|_| ())).await
     }
 
     /// Notes that a key was asked for again.
     pub async fn key_was_seen(&self, tenant_id: &TenantId, key: &IdempotencyKey) -> Result<()> {
         let statement = self.key_statement("idempotency/seen", &named(tenant_id, key))?;
-        let journal = self.journal();
-        journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await
+        let database = self.keys_database();
+        database.transaction(async |tx| database.execute(tx, &statement).await.map(|_| ())).await
     }
 
-    /// Changes one record and writes its entry beside it, or neither.
-    pub(super) async fn change_key(&self, statement: &Statement, entry: &Entry) -> Result<bool> {
-        let journal = self.journal();
-        journal
+    /// Changes one record and tells the journal of it.
+    async fn change_key(&self, statement: &Statement, entry: &Entry) -> Result<bool> {
+        let database = self.keys_database();
+        let change = async |tx: &mut Transaction| Ok(database.execute(tx, statement).await? == 1);
+        if !self.keys_are_beside_journal() {
+            let changed = database.transaction(change).await?;
+            if changed {
+                self.tell(entry).await?;
+            }
+            return Ok(changed);
+        }
+        database
             .transaction(async |tx| {
-                let changed = journal.execute(tx, statement).await? == 1;
+                let changed = change(tx).await?;
                 if changed {
                     self.append_on(tx, entry).await?;
                 }
                 Ok(changed)
             })
             .await
+    }
+
+    /// Writes an entry about keys that lie in another database than the journal, once they are changed: who dies
+    /// between leaves a change that its record tells of alone.
+    pub(super) async fn tell(&self, entry: &Entry) -> Result<()> {
+        self.journal().transaction(async |tx| self.append_on(tx, entry).await).await
     }
 
     pub(super) async fn key_on(
@@ -393,7 +352,7 @@ impl Store {
         key: &IdempotencyKey,
     ) -> Result<Option<(KeyRecord, Timestamp)>> {
         let statement = self.key_statement("idempotency/by_key", &named(tenant_id, key))?;
-        let rows = self.journal().fetch(on, &statement).await?;
+        let rows = self.keys_database().fetch(on, &statement).await?;
         rows.first().map(|row| decode(row, true)).transpose()
     }
 
@@ -403,14 +362,14 @@ impl Store {
         tenant_id: &TenantId,
         key: &IdempotencyKey,
     ) -> Result<Option<(Archived, Timestamp)>> {
-        let values = Values::new().bind("key_sha256", key_sha256(tenant_id, key));
+        let values = fingerprint(tenant_id, key);
         let statement = self.key_statement("idempotency/archived", &values)?;
-        let rows = self.journal().fetch(on, &statement).await?;
+        let rows = self.keys_database().fetch(on, &statement).await?;
         rows.first().map(decode_archived).transpose()
     }
 
     pub(super) fn key_statement(&self, file: &str, values: &Values) -> Result<Statement> {
-        let dialect = self.journal().dialect;
+        let dialect = self.keys_database().dialect;
         Statement::new(self.queries.get(file)?, &pieces(dialect), values, dialect)
             .map_err(|e| e.context(format!("{file}.sql")))
     }
@@ -432,6 +391,11 @@ pub(super) fn named(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
     Values::new().bind("tenant_id", tenant_id.as_str()).bind("idempotency_key", key.as_str())
 }
 
+/// The name of a key in the archive.
+pub(super) fn fingerprint(tenant_id: &TenantId, key: &IdempotencyKey) -> Values {
+    Values::new().bind("key_sha256", key_sha256(tenant_id, key))
+}
+
 pub(super) fn held(hold: &Hold) -> Values {
     named(&hold.tenant_id, &hold.key)
         .bind("owner", hold.owner.as_str())
@@ -448,7 +412,7 @@ pub(super) fn with_outcome(values: Values, outcome: &Outcome) -> Values {
         .bind("note", outcome.note.as_deref())
 }
 
-fn decode_archived(row: &AnyRow) -> Result<(Archived, Timestamp)> {
+pub(super) fn decode_archived(row: &AnyRow) -> Result<(Archived, Timestamp)> {
     let r = Reader::new(row, "onefold_idempotency_archive");
     let archived = Archived {
         digest: r.needed("digest")?,

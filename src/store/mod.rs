@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod import;
 pub mod journal;
 pub mod moves;
+pub mod names;
 pub mod outbox;
 pub mod passwords;
 pub mod plans;
@@ -41,7 +42,7 @@ use crate::core::status::Ledger;
 use crate::error::Result;
 
 /// The four ledgers and onefold's own tables, wherever they live.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Store {
     pub queries: Queries,
     /// The site's own words for statuses.
@@ -51,6 +52,9 @@ pub struct Store {
     journal: usize,
     /// For each ledger, the indices of its shards' databases.
     ledgers: [Vec<usize>; 4],
+    /// Index of the database whose keys are meant: the journal's, which has those of `once`, unless it is one of
+    /// [`Store::of_each_keys`].
+    keys: usize,
 }
 
 /// Where a store's parts live, as URLs.
@@ -101,7 +105,7 @@ impl Store {
         for url in urls {
             databases.push(Database::connect(url, create).await?);
         }
-        Ok(Self { queries, statuses, databases, journal, ledgers })
+        Ok(Self { queries, statuses, databases, journal, ledgers, keys: journal })
     }
 
     /// The database of onefold's own tables.

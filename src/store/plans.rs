@@ -84,6 +84,9 @@ impl Store {
                     .bind("login", person.login.as_str())
                     .bind("approval", json(approval)?)
                     .bind("body", json(plan)?);
+                if state == PlanState::Open {
+                    self.hold_retention_still(tx).await?;
+                }
                 journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
                 let keep_entry = |event, tenant_id: &TenantId, order_id: &OrderId| {
                     Entry::new(event, actor, plan.made_at).plan(&plan.plan_id).row(

@@ -143,9 +143,10 @@ impl Site {
         }
         let index = |url: &String| known.iter().find(|(other, _)| *other == url).and_then(|(_, at)| *at);
         let ledgers = places.ledgers.each_ref().map(|shards| shards.iter().filter_map(index).collect());
-        let journal = index(&places.journal);
-        let store = Store { queries, statuses, databases, journal: journal.unwrap_or_default(), ledgers };
-        Self { store, journal_answers: journal.is_some(), silent, natives }
+        let at = index(&places.journal);
+        let journal = at.unwrap_or_default();
+        let store = Store { queries, statuses, databases, journal, ledgers, keys: journal };
+        Self { store, journal_answers: at.is_some(), silent, natives }
     }
 
     /// The databases of a ledger.

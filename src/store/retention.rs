@@ -3,10 +3,11 @@
 
 use serde::Serialize;
 
+use super::enforce::pieces;
 use super::idempotency::{Holder, decode, exit_code, named};
 use super::journal::{Entry, Event};
 use super::rows::Reader;
-use super::sql::Values;
+use super::sql::{Statement, Values};
 use super::{Connection, Store};
 use crate::core::hash::sha256;
 use crate::core::idempotency::{KeyRecord, KeyState, Retention};
@@ -85,10 +86,30 @@ pub struct UnfinishedRow {
     pub row_id: RowId,
 }
 
+/// What keeps the keys that it names where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenWork {
+    /// The plans that may still be applied.
+    pub plans: Vec<String>,
+    /// The rows of the steps that have not ended.
+    pub unfinished: Vec<UnfinishedRow>,
+}
+
+impl OpenWork {
+    /// Whether nothing is open later but what this tells of: an open plan tells of all its steps.
+    fn tells_of(&self, later: &Self) -> bool {
+        later.plans.iter().all(|plan| self.plans.contains(plan))
+            && later
+                .unfinished
+                .iter()
+                .all(|row| self.plans.contains(&row.plan_id) || self.unfinished.contains(row))
+    }
+}
+
 impl Store {
     /// The policy that is set, if one is.
     pub async fn retention(&self) -> Result<Option<SetPolicy>> {
-        let statement = self.key_statement("retention/policy", &Values::new())?;
+        let statement = self.policy_statement("retention/policy", &Values::new())?;
         let mut connection = self.journal().connection().await?;
         let rows = self.journal().fetch(&mut connection, &statement).await?;
         rows.first().map(decode_policy).transpose()
@@ -117,10 +138,18 @@ impl Store {
         entry.note = because.map(str::to_owned);
         let journal = self.journal();
         if let Some(seen) = seen {
-            let statement = self.key_statement("retention/set", &values.bind("version", seen.version))?;
-            return self.change_key(&statement, &entry).await;
+            let statement = self.policy_statement("retention/set", &values.bind("version", seen.version))?;
+            return journal
+                .transaction(async |tx| {
+                    let changed = journal.execute(tx, &statement).await? == 1;
+                    if changed {
+                        self.append_on(tx, &entry).await?;
+                    }
+                    Ok(changed)
+                })
+                .await;
         }
-        let statement = self.key_statement("retention/set_first", &values)?;
+        let statement = self.policy_statement("retention/set_first", &values)?;
         let mut tx = journal.begin().await?;
         if !journal.insert(&mut tx, &statement).await? {
             tx.rollback().await.map_err(|e| journal.failed(&e))?;
@@ -147,39 +176,69 @@ impl Store {
             .bind("after_key", after.map_or("", |key| key.key.as_str()))
             .bind("batch", batch);
         let statement = self.key_statement("retention/aged", &values)?;
-        let mut connection = self.journal().connection().await?;
-        self.journal().fetch(&mut connection, &statement).await?.iter().map(decode_aged).collect()
+        let mut connection = self.keys_database().connection().await?;
+        self.keys_database().fetch(&mut connection, &statement).await?.iter().map(decode_aged).collect()
     }
 
-    /// Moves records down to these tiers, in one transaction that holds the policy still; `None` where another
-    /// is set by now, and nothing was moved.
+    /// Moves records down to these tiers, in one transaction of their database; `None` where the policy is another
+    /// by now, or something is open that `open` does not tell of, and nothing was moved.
+    ///
+    /// Policy and plans lie in the journal's database. There the policy is held still until the records are moved,
+    /// and whoever saves a plan holds it, too: so a plan is either in `open`, and what it names stays, or it is
+    /// saved when the records are moved, as it might have been a second later. Where the keys lie in that very
+    /// database, all of it is one transaction. Where they do not, the one that holds the policy stays open around
+    /// the one that moves; who dies between the two commits has moved records of which no entry tells, and loses
+    /// nothing else: how each was moved is to be seen in it.
     pub async fn move_keys(
         &self,
         holder: &Holder,
         policy: &SetPolicy,
+        open: &OpenWork,
         moves: &[(AgedKey, Retention)],
     ) -> Result<Option<Vec<MoveEnd>>> {
-        let fence = self.key_statement("retention/fence", &Values::new().bind("version", policy.version))?;
+        let fence =
+            self.policy_statement("retention/fence", &Values::new().bind("version", policy.version))?;
         let journal = self.journal();
+        let mut moved: Option<Vec<MoveEnd>> = None;
         journal
             .transaction(async |tx| {
-                if journal.execute(tx, &fence).await? == 0 {
-                    return Ok(None);
-                }
-                let mut ends = Vec::with_capacity(moves.len());
-                for (key, to) in moves {
-                    ends.push(match to {
-                        Retention::Archive => self.archive_on(tx, key).await?,
-                        to => self.demote_on(tx, key, *to).await?,
+                // What is committed elsewhere stays so, if this transaction must be done again.
+                if moved.is_none() || self.keys_are_beside_journal() {
+                    moved = None;
+                    if journal.execute(tx, &fence).await? == 0
+                        || !open.tells_of(&self.open_work_on(tx).await?)
+                    {
+                        return Ok(());
+                    }
+                    moved = Some(if self.keys_are_beside_journal() {
+                        self.move_on(tx, moves).await?
+                    } else {
+                        let keys = self.keys_database();
+                        keys.transaction(async |tx| self.move_on(tx, moves).await).await?
                     });
                 }
-                if let Some(told) = told(moves, &ends) {
-                    let entry = Entry::new(Event::KeysMoved, &holder.actor, (holder.clock)()).note(told);
-                    self.append_on(tx, &entry).await?;
-                }
-                Ok(Some(ends))
+                let Some(told) = moved.as_ref().and_then(|ends| told(moves, ends)) else { return Ok(()) };
+                let told = if self.keys_are_beside_journal() {
+                    told
+                } else {
+                    format!("{told}, in {}", self.keys_database().label)
+                };
+                let entry = Entry::new(Event::KeysMoved, &holder.actor, (holder.clock)()).note(told);
+                self.append_on(tx, &entry).await
             })
-            .await
+            .await?;
+        Ok(moved)
+    }
+
+    async fn move_on(&self, on: &mut Connection, moves: &[(AgedKey, Retention)]) -> Result<Vec<MoveEnd>> {
+        let mut ends = Vec::with_capacity(moves.len());
+        for (key, to) in moves {
+            ends.push(match to {
+                Retention::Archive => self.archive_on(on, key).await?,
+                to => self.demote_on(on, key, *to).await?,
+            });
+        }
+        Ok(ends)
     }
 
     async fn demote_on(&self, on: &mut Connection, key: &AgedKey, to: Retention) -> Result<MoveEnd> {
@@ -188,7 +247,7 @@ impl Store {
             .bind("result_ref", self.reference_on(on, key).await?)
             .bind_when("digest_parts", (to == Retention::Dispute).then_some("[]"));
         let statement = self.key_statement("retention/demote", &values)?;
-        Ok(match self.journal().execute(on, &statement).await? {
+        Ok(match self.keys_database().execute(on, &statement).await? {
             0 => MoveEnd::Meanwhile,
             _ => MoveEnd::Moved,
         })
@@ -202,7 +261,7 @@ impl Store {
         }
         let result_ref = self.reference_on(on, key).await?;
         let leave = self.key_statement("retention/leave", &as_seen(key))?;
-        if self.journal().execute(on, &leave).await? == 0 {
+        if self.keys_database().execute(on, &leave).await? == 0 {
             return Ok(MoveEnd::Meanwhile);
         }
         let values = Values::new()
@@ -214,7 +273,7 @@ impl Store {
             .bind("first_seen_us", key.first_seen.micros())
             .bind("last_seen_us", key.aging.last_seen.micros());
         let archive = self.key_statement("retention/archive", &values)?;
-        if !self.journal().insert(on, &archive).await? {
+        if !self.keys_database().insert(on, &archive).await? {
             return Err(Error::clash(format!("another archives {} in this very moment", key.key)));
         }
         Ok(MoveEnd::Moved)
@@ -233,16 +292,16 @@ impl Store {
     /// Keys whose owner's lease is over while their effect may have begun.
     pub async fn lapsed_keys(&self, batch: i64) -> Result<Vec<KeyRecord>> {
         let statement = self.key_statement("retention/lapsed", &Values::new().bind("batch", batch))?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
+        let mut connection = self.keys_database().connection().await?;
+        let rows = self.keys_database().fetch(&mut connection, &statement).await?;
         rows.iter().map(|row| decode(row, false).map(|(record, _)| record)).collect()
     }
 
     /// What the records take, by tier and state.
     pub async fn stored_keys(&self) -> Result<Vec<Stored>> {
         let statement = self.key_statement("retention/storage", &Values::new())?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
+        let mut connection = self.keys_database().connection().await?;
+        let rows = self.keys_database().fetch(&mut connection, &statement).await?;
         rows.iter()
             .map(|row| {
                 let r = Reader::new(row, "onefold_idempotency");
@@ -263,8 +322,8 @@ impl Store {
         let window = window.map_or(i64::MAX / 2, Span::micros);
         let statement =
             self.key_statement("retention/archive_storage", &Values::new().bind("window_us", window))?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
+        let mut connection = self.keys_database().connection().await?;
+        let rows = self.keys_database().fetch(&mut connection, &statement).await?;
         let Some(row) = rows.first() else { return Ok(StoredArchive::default()) };
         let r = Reader::new(row, "onefold_idempotency_archive");
         Ok(StoredArchive {
@@ -274,31 +333,45 @@ impl Store {
         })
     }
 
-    /// The plans that may still be applied.
-    pub async fn open_plan_ids(&self) -> Result<Vec<String>> {
-        let statement = self.key_statement("retention/open_plans", &Values::new())?;
+    /// The plans that may still be applied, and the rows of all steps that have not ended.
+    pub async fn open_work(&self) -> Result<OpenWork> {
         let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
-        rows.iter().map(|row| Reader::new(row, "onefold_plans").needed("plan_id")).collect()
+        self.open_work_on(&mut connection).await
     }
 
-    /// The rows of all steps that have not ended.
-    pub async fn unfinished_rows(&self) -> Result<Vec<UnfinishedRow>> {
-        let statement = self.key_statement("retention/unfinished", &Values::new())?;
-        let mut connection = self.journal().connection().await?;
-        let rows = self.journal().fetch(&mut connection, &statement).await?;
-        rows.iter()
-            .map(|row| {
-                let r = Reader::new(row, "onefold_steps");
-                Ok(UnfinishedRow {
-                    plan_id: r.needed("plan_id")?,
-                    intent_id: r.needed("intent_id")?,
-                    tenant_id: r.id("tenant_id")?,
-                    ledger: r.parsed("ledger")?,
-                    row_id: r.id("row_id")?,
-                })
+    async fn open_work_on(&self, on: &mut Connection) -> Result<OpenWork> {
+        let journal = self.journal();
+        // In this order: a step is one of a plan that is open, or was.
+        let plans = self.policy_statement("retention/open_plans", &Values::new())?;
+        let plans = journal.fetch(on, &plans).await?;
+        let plans = plans.iter().map(|row| Reader::new(row, "onefold_plans").needed("plan_id"));
+        let plans = plans.collect::<Result<Vec<_>>>()?;
+        let unfinished = self.policy_statement("retention/unfinished", &Values::new())?;
+        let unfinished = journal.fetch(on, &unfinished).await?;
+        let unfinished = unfinished.iter().map(|row| {
+            let r = Reader::new(row, "onefold_steps");
+            Ok(UnfinishedRow {
+                plan_id: r.needed("plan_id")?,
+                intent_id: r.needed("intent_id")?,
+                tenant_id: r.id("tenant_id")?,
+                ledger: r.parsed("ledger")?,
+                row_id: r.id("row_id")?,
             })
-            .collect()
+        });
+        Ok(OpenWork { plans, unfinished: unfinished.collect::<Result<Vec<_>>>()? })
+    }
+
+    /// Holds the policy still until the transaction ends, so that no record is moved while a plan is saved.
+    pub(super) async fn hold_retention_still(&self, on: &mut Connection) -> Result<()> {
+        let statement = self.policy_statement("retention/hold", &Values::new())?;
+        self.journal().execute(on, &statement).await.map(drop)
+    }
+
+    /// A statement about what lies in the journal's database, wherever the keys do.
+    fn policy_statement(&self, file: &str, values: &Values) -> Result<Statement> {
+        let dialect = self.journal().dialect;
+        Statement::new(self.queries.get(file)?, &pieces(dialect), values, dialect)
+            .map_err(|e| e.context(format!("{file}.sql")))
     }
 }
 

@@ -5,11 +5,11 @@ use sqlx::Connection as _;
 
 use super::enforce::pieces;
 use super::freezes::json;
-use super::idempotency::{Hold, decode, held, named, with_outcome};
+use super::idempotency::{Hold, decode, decode_archived, fingerprint, held, named, with_outcome};
 use super::rows::Reader;
 use super::sql::{Queries, Statement, Values};
 use super::{Connection, Database, Dialect};
-use crate::core::idempotency::{KeyRecord, KeyState, RequestDigest};
+use crate::core::idempotency::{Archived, KeyRecord, KeyState, Known, Named, RequestDigest};
 use crate::core::ids::{IdempotencyKey, OrderId, TenantId};
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
@@ -49,6 +49,18 @@ impl Purchase {
     }
 }
 
+/// What came of taking a key.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// Nobody has had it.
+    Taken(Hold),
+    /// Somebody has, and its record is there, or was a moment ago.
+    There,
+    /// It was done long ago: nothing runs again.
+    Archived(Archived),
+}
+
 /// A service beside its database.
 pub struct Service<'a> {
     pub database: &'a Database,
@@ -58,8 +70,10 @@ pub struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Takes a key that nobody has, in a transaction of its own, before any effect; `None` where it is there.
-    pub async fn begin(&self, purchase: &Purchase, owner: &str) -> Result<Option<Hold>> {
+    /// Takes a key that nobody has, in a transaction of its own, before any effect. After the insert it looks into
+    /// the archive: that sees what was archived before the insert could be done only because the transaction has
+    /// read nothing before it.
+    pub async fn begin(&self, purchase: &Purchase, owner: &str) -> Result<Begun> {
         let digest = purchase.digest();
         let values = named(&purchase.tenant_id, &purchase.key)
             .bind("digest", digest.whole())
@@ -70,13 +84,17 @@ impl Service<'_> {
         let statement = self.statement("idempotency/insert", &values)?;
         let mut tx = self.database.begin().await?;
         match self.database.insert(&mut tx, &statement).await {
-            Ok(true) => self.database.commit(tx).await?,
-            Ok(false) => return self.undo(tx).await.map(|()| None),
+            Ok(true) => {}
+            Ok(false) => return self.undo(tx).await.map(|()| Begun::There),
             // Another is at it in this very moment: what came of that is to be read.
-            Err(e) if e.is_clash() => return self.undo(tx).await.map(|()| None),
+            Err(e) if e.is_clash() => return self.undo(tx).await.map(|()| Begun::There),
             Err(e) => return Err(e),
         }
-        Ok(Some(Hold {
+        if let Some((archived, _)) = self.archived(&mut tx, purchase).await? {
+            return self.undo(tx).await.map(|()| Begun::Archived(archived));
+        }
+        self.database.commit(tx).await?;
+        Ok(Begun::Taken(Hold {
             tenant_id: purchase.tenant_id.clone(),
             key: purchase.key.clone(),
             owner: owner.to_owned(),
@@ -85,12 +103,29 @@ impl Service<'_> {
         }))
     }
 
-    /// The record of a key, and the database's time.
-    pub async fn look(&self, purchase: &Purchase) -> Result<Option<(KeyRecord, Timestamp)>> {
+    /// What is known of a key, in its record or in the archive, and the database's time.
+    pub async fn look(&self, purchase: &Purchase) -> Result<Option<(Known, Timestamp)>> {
         let statement = self.statement("idempotency/by_key", &named(&purchase.tenant_id, &purchase.key))?;
         let mut connection = self.database.connection().await?;
         let rows = self.database.fetch(&mut connection, &statement).await?;
-        rows.first().map(|row| decode(row, true)).transpose()
+        if let Some(row) = rows.first() {
+            let (record, now) = decode(row, true)?;
+            return Ok(Some((Known::Record(record), now)));
+        }
+        // In this order: a record moves into the archive, and never back.
+        let archived = self.archived(&mut connection, purchase).await?;
+        Ok(archived.map(|(archived, now)| (Known::Archived(archived), now)))
+    }
+
+    async fn archived(
+        &self,
+        on: &mut Connection,
+        purchase: &Purchase,
+    ) -> Result<Option<(Archived, Timestamp)>> {
+        let values = fingerprint(&purchase.tenant_id, &purchase.key);
+        let statement = self.statement("idempotency/archived", &values)?;
+        let rows = self.database.fetch(on, &statement).await?;
+        rows.first().map(decode_archived).transpose()
     }
 
     /// Takes a key that is as it was seen, under the next fencing token; `None` where another was faster.
@@ -118,7 +153,8 @@ impl Service<'_> {
         self.change("idempotency/renew", &held(hold).bind("lease_us", self.lease.micros())).await
     }
 
-    /// Writes the order and ends the key, both or neither: an owner who has been replaced writes nothing.
+    /// Writes the order, says that the key is about it, and ends the key, all or nothing: an owner who has been
+    /// replaced writes nothing.
     pub async fn confirm(&self, hold: &Hold, purchase: &Purchase, order_id: &OrderId) -> Result<Finished> {
         let outcome = Outcome {
             state: KeyState::Succeeded,
@@ -128,14 +164,18 @@ impl Service<'_> {
             note: None,
         };
         let order = self.order(purchase, order_id)?;
+        let named = self.name(purchase, &Named::order(order_id.as_str()))?;
         let finish = self.statement("idempotency/finish", &with_outcome(held(hold), &outcome))?;
         let mut is_replaced = false;
         let done = self
             .database
             .transaction(async |tx| {
                 // A live order of this key that is another's, or a token that is over.
-                if self.database.insert(tx, &order).await? && self.database.execute(tx, &finish).await? == 1 {
-                    return Ok(());
+                if self.database.insert(tx, &order).await? {
+                    self.database.execute(tx, &named).await?;
+                    if self.database.execute(tx, &finish).await? == 1 {
+                        return Ok(());
+                    }
                 }
                 is_replaced = true;
                 Err(Error::stale("the key is another's"))
@@ -184,6 +224,14 @@ impl Service<'_> {
             .bind("amount_minor", purchase.amount_minor)
             .bind("currency", purchase.currency.as_str());
         self.statement("drill/order", &values)
+    }
+
+    /// Says what a key is about.
+    fn name(&self, purchase: &Purchase, name: &Named) -> Result<Statement> {
+        let values = named(&purchase.tenant_id, &purchase.key)
+            .bind("ledger", name.ledger.as_str())
+            .bind("row_id", name.row_id.as_str());
+        self.statement("idempotency/name", &values)
     }
 
     async fn change(&self, file: &str, values: &Values) -> Result<bool> {

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/queries");
 
 /// The SQL files: ours, each of which a file of the same path in a user's folder shadows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Queries {
     shadows: BTreeMap<String, String>,
 }

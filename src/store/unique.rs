@@ -57,6 +57,11 @@ impl Unique {
         }
     }
 
+    /// What is made last of it: where that is there, all of it is.
+    fn made_last(self) -> String {
+        if self == Self::Record { "onefold_idempotency_archive".to_owned() } else { self.name() }
+    }
+
     /// On MySQL, the generated column that the index is over.
     const fn column(self) -> Option<&'static str> {
         match self {
@@ -177,7 +182,7 @@ impl Store {
     /// What an index of ours is made of, in one database: a name and the file that makes it.
     fn parts(&self, unique: Unique, database: &Database) -> Result<Vec<(String, String)>> {
         match unique {
-            Unique::Record => return Ok(vec![(unique.name(), "schema/idempotency".to_owned())]),
+            Unique::Record => return Ok(vec![(unique.made_last(), "schema/idempotency".to_owned())]),
             Unique::Inbox => return Ok(vec![(unique.name(), "unique/inbox".to_owned())]),
             Unique::LiveKey | Unique::LiveShow | Unique::Charge => {}
         }
@@ -225,7 +230,7 @@ impl Store {
         let mut all = Vec::new();
         for (_, database) in self.shards(unique.ledger()) {
             let there = self.unique_installed(database).await?;
-            let standing = match there.iter().find(|i| i.name == unique.name()) {
+            let standing = match there.iter().find(|i| i.name == unique.made_last()) {
                 None => Standing::Missing,
                 Some(i) if i.is_valid => Standing::Holds,
                 Some(_) => Standing::Broken,
@@ -233,6 +238,23 @@ impl Store {
             all.push((database, standing));
         }
         Ok(all)
+    }
+
+    /// Whether services may take keys in a database.
+    ///
+    /// # Errors
+    /// Usage, where its table of keys was made before the archive was known.
+    pub(super) async fn keys_there(&self, database: &Database) -> Result<bool> {
+        let there = self.unique_installed(database).await?;
+        let has = |name: &str| there.iter().any(|i| i.name == name);
+        match (has(&Unique::Record.name()), has(&Unique::Record.made_last())) {
+            (true, false) => Err(Error::usage(format!(
+                "{} has a table of keys, and no archive beside it yet",
+                database.label
+            ))
+            .hint("`onefold guard install` adds what is missing, and changes nothing else")),
+            (there, _) => Ok(there),
+        }
     }
 
     /// Removes an index, and what it is over. Tables with rows stay: a row of the inbox is evidence.

@@ -136,7 +136,8 @@ fn anybody_can_check_what_is_exported(site: &Site) {
     let path = text(&site.path("journal.jsonl"));
     site.run(&["history", "export", "--output", &path]).ends(0).prints("heads in");
     site.run(&["history", "export", "--output", &path]).fails(2, &["is there already"]);
-    site.run(&["history", "export", "--json"]).ends(2).warns("--output FILE");
+    let refused = site.run(&["history", "export", "--json"]).ends(2).error();
+    assert!(refused["hint"].as_str().unwrap().contains("--output FILE"), "{refused}");
     let written = std::fs::read_to_string(&path).unwrap();
     let printed = site.run(&["history", "export"]).ends(0);
     assert_eq!(printed.stdout, written);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::doubled;
-use crate::common::site::{Ran, Site};
+use crate::common::site::{Ran, Site, run};
 use crate::on_each_database;
 
 on_each_database![
@@ -13,6 +13,7 @@ on_each_database![
     a_dry_run_tells_what_a_run_does_and_changes_nothing,
     what_comes_back_late_is_recognised_in_every_tier,
     an_open_plan_or_an_unfinished_step_keeps_what_it_names,
+    keys_beside_the_orders_are_moved_told_and_found_as_those_of_the_journal_are,
 ];
 
 const KEY: &str = "refund-O-502";
@@ -248,4 +249,86 @@ fn an_open_plan_or_an_unfinished_step_keeps_what_it_names(site: &Site) {
     let told = gc();
     assert_eq!((&told["kept"], &told["moved"][0]["keys"]), (&json!({}), &json!(2)), "{told:#}");
     assert_eq!(site.json(&["once", "list", "--order", "B"])["keys"][0]["retention"], "archive");
+}
+
+/// A key that a service took and ended so beside its orders, a year ago, about an order.
+fn of_a_service(site: &Site, key: &str, state: &str, order: &str) {
+    site.sql(&format!(
+        "INSERT INTO onefold_idempotency (tenant_id, idempotency_key, digest, digest_parts, state, owner, lease_until_us,
+         token, version, may_have_run, result_ref, result, attempts, first_seen_us, last_seen_us, keep_for_us, retention)
+         VALUES ('t', '{key}', 'd', '[]', '{state}', 'service', 1, 1, 2, 1, '{order}', 'the body', 1, 1, 1, 1, 'hot')"
+    ));
+    site.sql(&format!(
+        "INSERT INTO onefold_idempotency_names (tenant_id, idempotency_key, ledger, row_id, named_at_us)
+         VALUES ('t', '{key}', 'orders', '{order}', 1)"
+    ));
+}
+
+fn keys_beside_the_orders_are_moved_told_and_found_as_those_of_the_journal_are(site: &Site) {
+    // The journal and the orders each in a database of its own.
+    let journal = format!("sqlite:{}", site.path("journal.db").display());
+    let ledger = |name: &str| format!("[ledgers.{name}]\nurls = [\"{}\"]\n", site.url);
+    let ledgers = ["orders", "payments", "inventory", "messages"].map(ledger).concat();
+    let config = site.configured(&format!("journal = \"{journal}\"\n{ledgers}"));
+    let run = |line: &[&str]| {
+        let mut command = site.command(&[&["--config", &config], line].concat());
+        run(command.env_remove("ONEFOLD_DATABASE_URL").env("ONEFOLD_OWNER", "ada@desk"), line)
+    };
+    let json = |line: &[&str]| run(&[line, &["--json"]].concat()).ends(0).json();
+    run(&["init"]).ends(0);
+    run(&["import", &site.files(&doubled().ledgers)]).ends(0);
+    run(&[&["guard", "retention"][..], &WINDOWS].concat()).ends(0);
+    run(&["once", "--key", "of once", "--tenant", "t", "--order", "B", "--keep-for", "1h", "--", "true"])
+        .ends(0);
+    // Until there is a table of keys beside the orders, there is one place.
+    assert_eq!(json(&["guard", "gc"])["databases"].as_array().unwrap().len(), 1);
+    run(&["guard", "install"]).ends(0);
+    of_a_service(site, "tied", "SUCCEEDED", "B");
+    of_a_service(site, "free", "SUCCEEDED", "Z");
+    of_a_service(site, "lapsed", "PROCESSING", "Y");
+    let kept = json(&["guard", "retention"]);
+    let keys = |at: usize| kept["databases"][at]["storage"]["hot"]["keys"].clone();
+    assert_eq!(
+        (keys(0), keys(1), &kept["storage"]["hot"]["keys"]),
+        (json!(1), json!(3), &json!(4)),
+        "{kept:#}"
+    );
+    run(&["freeze", "--show", "show", "--advisory", "--reason", "a test"]).ends(0);
+    run(&["plan"]).ends(0);
+
+    let dry = json(&["guard", "gc", "--dry-run"]);
+    let told = json(&["guard", "gc"]);
+    assert_eq!(
+        (&told["moved"], &told["kept"]),
+        (&dry["moved"], &json!({ "window": 1, "open-plan": 1, "not-ended": 1 }))
+    );
+    let [first, second] = &told["databases"].as_array().unwrap()[..] else { panic!("{told:#}") };
+    assert_eq!((&first["moved"], &first["kept"]), (&json!([]), &json!({ "window": 1 })));
+    assert_eq!(second["moved"], json!([{ "from": "hot", "to": "archive", "keys": 1 }]));
+    assert_eq!(
+        (&second["kept"], &second["fenced_off"]),
+        (&json!({ "open-plan": 1, "not-ended": 1 }), &json!(1))
+    );
+    let place = second["database"].as_str().unwrap();
+    run(&["guard", "gc"]).ends(0).prints(place).prints("an open plan names its order");
+    run(&["guard", "retention"]).ends(0).prints(place);
+    run(&["history"]).ends(0).prints(&format!("hot → archive 1, in {place}"));
+
+    // A person finds both by the order, and what is archived, too.
+    let listed = json(&["once", "list", "--order", "B"])["keys"].clone();
+    let names: Vec<_> =
+        listed.as_array().unwrap().iter().map(|key| (&key["key"], &key["database"])).collect();
+    assert_eq!(names, [(&json!("of once"), &first["database"]), (&json!("tied"), &second["database"])]);
+    run(&["once", "list", "--order", "Z"]).ends(0).prints(place).prints("SUCCEEDED, archived");
+    let shown = json(&["once", "show", "free", "--tenant", "t"]);
+    assert_eq!((&shown["retention"], &shown["result_ref"]), (&json!("archive"), &json!("Z")));
+    // What a service left half-way is settled where it lies.
+    run(&["once", "settle", "lapsed", "--tenant", "t", "--as", "failed", "--because", "seen in the books"])
+        .ends(0)
+        .prints("UNKNOWN → FAILED, in");
+    assert_eq!(
+        site.column("SELECT state FROM onefold_idempotency WHERE idempotency_key = 'lapsed'"),
+        ["FAILED"]
+    );
+    run(&["history", "verify"]).ends(0);
 }

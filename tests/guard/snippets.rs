@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use onefold::core::retention::key_sha256;
 use onefold::store::sql::{Statement, Value as Bound, Values, parameters, statements};
 use onefold::store::{Dialect, Queries};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::on_each_database;
 
 on_each_database![
     the_sql_runs_as_it_is_printed_and_of_two_who_race_one_has_the_key,
+    a_key_that_is_archived_while_it_is_begun_is_seen_by_the_printed_look,
     the_sql_of_every_language_is_understood,
 ];
 
@@ -74,7 +76,7 @@ impl Service {
         state: &str,
         (version, token): (i64, i64),
     ) -> sqlx::query::Query<'static, sqlx::Any, sqlx::any::AnyArguments> {
-        let all: [(&'static str, Bound); 25] = [
+        let all: [(&'static str, Bound); 28] = [
             ("tenant_id", "t".into()),
             ("idempotency_key", "k".into()),
             ("digest", "d".into()),
@@ -100,6 +102,9 @@ impl Service {
             ("currency", "CNY".into()),
             ("consumer", "c".into()),
             ("message_key", "m".into()),
+            ("key_sha256", key_sha256(&"t".into(), &"k".into()).into()),
+            ("ledger", "orders".into()),
+            ("row_id", self.owner.into()),
         ];
         let all = BTreeMap::from(all);
         let text = &self.statements[name];
@@ -136,7 +141,10 @@ fn the_sql_runs_as_it_is_printed_and_of_two_who_race_one_has_the_key(site: &Site
         let (mut a, mut b) = (Service::new(site, "a").await, Service::new(site, "b").await);
         assert_eq!(
             a.statements.keys().map(String::as_str).collect::<Vec<_>>(),
-            ["begin", "effect", "finish", "inbox", "look", "renew", "start", "take"]
+            [
+                "archived", "begin", "effect", "finish", "inbox", "look", "name", "renew", "seen", "start",
+                "take"
+            ]
         );
         // The two begin at once: one has it.
         let race = async |s: &mut Service| {
@@ -160,8 +168,13 @@ fn the_sql_runs_as_it_is_printed_and_of_two_who_race_one_has_the_key(site: &Site
         owner.plain("ROLLBACK").await;
         other.plain("BEGIN").await;
         assert_eq!(other.run("effect", "", (2, 2)).await, Some(1));
+        assert_eq!(other.run("name", "", (2, 2)).await, Some(1));
         assert_eq!(other.run("finish", "SUCCEEDED", (2, 2)).await, Some(1));
         other.plain("COMMIT").await;
+        assert_eq!(other.run("seen", "", (0, 0)).await, Some(1));
+        let named =
+            sqlx::query("SELECT row_id FROM onefold_idempotency_names").fetch_one(&mut other.connection);
+        assert_eq!(named.await.unwrap().get::<String, _>("row_id"), other.owner);
         let row = other.statement("look", "", (0, 0)).fetch_one(&mut owner.connection).await.unwrap();
         assert_eq!(row.get::<String, _>("state"), "SUCCEEDED");
         assert_eq!(row.get::<String, _>("result_ref"), other.owner);
@@ -184,6 +197,43 @@ fn the_sql_runs_as_it_is_printed_and_of_two_who_race_one_has_the_key(site: &Site
     });
 }
 
+fn a_key_that_is_archived_while_it_is_begun_is_seen_by_the_printed_look(site: &Site) {
+    ready(site);
+    wait(async {
+        let (mut a, mut b) = (Service::new(site, "a").await, Service::new(site, "b").await);
+        for round in 0..5 {
+            assert_eq!(a.run("begin", "", (0, 0)).await, Some(1));
+            assert_eq!(a.run("finish", "SUCCEEDED", (1, 1)).await, Some(1));
+            // As `guard gc` does: out of the table and into the archive, in one transaction.
+            b.plain("BEGIN").await;
+            b.plain("DELETE FROM onefold_idempotency").await;
+            let archive = format!(
+                "INSERT INTO onefold_idempotency_archive (key_sha256, digest, state, result_ref, first_seen_us,
+                 last_seen_us, archived_at_us) VALUES ('{}', 'd', 'SUCCEEDED', 'a', 1, 1, 1)",
+                key_sha256(&"t".into(), &"k".into())
+            );
+            b.connection.execute(AssertSqlSafe(archive)).await.unwrap();
+            let begin = async {
+                a.plain("BEGIN").await;
+                let began = a.run("begin", "", (0, 0)).await;
+                // Refused is one who was too early to wait: it looks, and comes again.
+                let seen = match began {
+                    Some(_) => {
+                        let archived = a.statement("archived", "", (0, 0));
+                        archived.fetch_optional(&mut a.connection).await.unwrap()
+                    }
+                    None => None,
+                };
+                a.plain("ROLLBACK").await;
+                (began, seen.map(|row| row.get::<String, _>("result_ref")))
+            };
+            let (began, ()) = tokio::join!(begin, b.plain("COMMIT"));
+            assert_eq!(began, (Some(1), Some("a".to_owned())), "round {round}");
+            b.plain("DELETE FROM onefold_idempotency_archive").await;
+        }
+    });
+}
+
 fn the_sql_of_every_language_is_understood(site: &Site) {
     ready(site);
     wait(async {
@@ -198,7 +248,7 @@ fn the_sql_of_every_language_is_understood(site: &Site) {
                 let parameters = statement["parameters"].as_array().unwrap();
                 let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
                 // A class has no use for the order of its user, nor for what leaves the database.
-                if language == "sql" || !["order", "start"].contains(&name.as_str()) {
+                if language == "sql" || !["order", "seen", "start"].contains(&name.as_str()) {
                     assert!(flat(text).contains(&flat(sql)), "{language} has no {name}");
                 }
                 let sql = match language {
@@ -233,7 +283,14 @@ fn what_the_drill_runs_is_what_is_printed() {
     let site = Site::new(Kind::Sqlite);
     let snippets = snippets(&site, "sql");
     let queries = Queries::default();
-    for (name, file) in [("begin", "insert"), ("look", "by_key"), ("finish", "finish"), ("take", "take")] {
+    for (name, file) in [
+        ("begin", "insert"),
+        ("archived", "archived"),
+        ("name", "name"),
+        ("look", "by_key"),
+        ("finish", "finish"),
+        ("take", "take"),
+    ] {
         let text = queries.find(&format!("idempotency/{file}")).unwrap();
         let parameters = onefold::store::sql::parameters(text);
         assert_eq!(snippets["statements"][name]["parameters"], serde_json::json!(parameters), "{name}");
@@ -272,6 +329,23 @@ fn java_compiles() {
         let ran = ran.unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     }
+    // It calls an archived key what we call it.
+    let folder = site.folder().join("sqlite");
+    let check = r#"public class Check {
+        public static void main(String[] args) throws Exception {
+            var method = OnefoldGuard.class.getDeclaredMethod("keySha256", String.class, String.class);
+            method.setAccessible(true);
+            System.out.print(method.invoke(null, "t\u00e9nant", "k/1"));
+        }
+    }"#;
+    std::fs::write(folder.join("Check.java"), check).unwrap();
+    let java = |program: &str, argument: &str| {
+        let ran = Command::new(program).args(["-cp", ".", argument]).current_dir(&folder).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    java("javac", "Check.java");
+    assert_eq!(java("java", "Check"), key_sha256(&"t\u{e9}nant".into(), &"k/1".into()));
 }
 
 #[test]

@@ -9,4 +9,4 @@ WHERE table_schema = DATABASE() AND column_name IN ('onefold_live_key', 'onefold
 UNION ALL
 SELECT 'TABLE', CAST(table_name AS CHAR), CAST(table_name AS CHAR), CAST(1 AS SIGNED)
 FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_name IN ('onefold_inbox', 'onefold_idempotency')
+WHERE table_schema = DATABASE() AND table_name IN ('onefold_inbox', 'onefold_idempotency', 'onefold_idempotency_archive')

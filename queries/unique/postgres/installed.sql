@@ -10,4 +10,4 @@ UNION ALL
 SELECT 'TABLE', c.relname::text, c.relname::text, 1::bigint
 FROM pg_class AS c
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = ANY (current_schemas(false)) AND c.relname IN ('onefold_inbox', 'onefold_idempotency') AND c.relkind = 'r'
+WHERE n.nspname = ANY (current_schemas(false)) AND c.relname IN ('onefold_inbox', 'onefold_idempotency', 'onefold_idempotency_archive') AND c.relkind = 'r'

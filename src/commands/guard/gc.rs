@@ -1,15 +1,15 @@
 //! `onefold guard gc`: moves the records of idempotency keys down the tiers.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::keys::{bytes, holder, open, stored};
+use super::keys::{Storage, bytes, holder, open, stored};
 use crate::commands::progress::Progress;
 use crate::config::Config;
 use crate::core::idempotency::Retention;
 use crate::core::retention::Why;
 use crate::error::Result;
-use crate::execute::gc::Gc;
+use crate::execute::gc::{Gc, Swept};
 use crate::report::{Column, Report, Table};
 
 /// Move the records of idempotency keys down the tiers that `guard retention` has set
@@ -25,6 +25,10 @@ payment or key. What may be tried again and what is UNKNOWN stays as it is. A
 key that was held past its lease while its command may have run becomes
 UNKNOWN: for `once --query` or `once settle`, never for the bin.
 
+Keys are where `once` takes them, in the journal's database, and where services
+take them, beside the orders: each database of orders in which `guard install`
+has made their table is gone over, and told of by itself.
+
 It may be run twice, on two machines at once, and killed at any moment: each
 batch is one transaction, and each record moves only as it was seen.")]
 pub struct GcArgs {
@@ -36,41 +40,83 @@ pub struct GcArgs {
     batch: u32,
 }
 
+/// What was done in one database.
+struct Done {
+    database: String,
+    swept: Swept,
+    storage: Storage,
+}
+
 pub async fn run(config: &Config, args: GcArgs) -> Result<Report> {
-    let store = open(config).await?;
     let holder = holder(config);
-    let gc = Gc { store: &store, holder: &holder, batch: args.batch, dry_run: args.dry_run };
-    let progress = Progress::new(config, "moving records down the tiers");
-    let swept =
-        gc.run(|so_far| progress.at(format!("moved {}, kept {}", so_far.moves(), so_far.stays()))).await;
-    progress.end();
-    let mut swept = swept?;
-    let policy = store.retention().await?;
-    let storage = stored(config, &store, policy.as_ref().map(|set| &set.policy)).await?;
+    let mut all = Vec::new();
+    for store in open(config).await? {
+        let gc = Gc { store: &store, holder: &holder, batch: args.batch, dry_run: args.dry_run };
+        let database = store.keys_database().label.clone();
+        let progress = Progress::new(config, "moving records down the tiers");
+        let swept =
+            gc.run(|so_far| progress.at(format!("moved {}, kept {}", so_far.moves(), so_far.stays()))).await;
+        progress.end();
+        let mut swept = swept.map_err(|e| e.context(database.clone()))?;
+        let policy = store.retention().await?;
+        let storage = stored(config, &store, policy.as_ref().map(|set| &set.policy)).await?;
+        count_the_rest(&mut swept, &storage, args.dry_run);
+        all.push(Done { database, swept, storage });
+    }
+    let (mut swept, mut storage) = (Swept::default(), Storage::default());
+    for done in &all {
+        swept.add(&done.swept);
+        storage = storage.and(&done.storage);
+    }
+    let mut json = json_of(&swept, &storage);
+    json["dry_run"] = args.dry_run.into();
+    let of_each = all.iter().map(|done| {
+        let mut json = json_of(&done.swept, &done.storage);
+        json["database"] = done.database.as_str().into();
+        json
+    });
+    json["databases"] = of_each.collect();
+    let mut report = Report::new(json);
+    if args.dry_run {
+        report = report.line("Nothing was changed: this is what would be.");
+    }
+    let are_several = all.len() > 1;
+    for Done { database, swept, storage } in &all {
+        if are_several {
+            report = report.title(database.clone());
+        }
+        report = told(report, swept, storage);
+    }
+    Ok(storage.past(report))
+}
+
+/// Adds those that were not looked at: their window is not over.
+fn count_the_rest(swept: &mut Swept, storage: &Storage, dry_run: bool) {
     let (ended, not_ended) = storage.ended();
-    // Those that were not looked at: their window is not over.
-    let still_there = |to: Retention| args.dry_run || to != Retention::Archive;
+    let still_there = |to: Retention| dry_run || to != Retention::Archive;
     let moved = swept.moved.iter().filter(|((_, to), _)| still_there(*to)).map(|(_, keys)| keys);
     let looked_at = swept.stays() + moved.sum::<u64>();
-    let within = ended.saturating_sub(looked_at);
-    *swept.kept.entry(Why::Window).or_default() += within;
+    *swept.kept.entry(Why::Window).or_default() += ended.saturating_sub(looked_at);
     *swept.kept.entry(Why::NotEnded).or_default() += not_ended;
     swept.kept.retain(|_, n| *n > 0);
+}
 
+fn json_of(swept: &Swept, storage: &Storage) -> Value {
     let moved: Vec<_> = swept
         .moved
         .iter()
         .map(|((from, to), keys)| json!({ "from": from, "to": to, "keys": keys }))
         .collect();
-    let report = Report::new(json!({
-        "dry_run": args.dry_run,
+    json!({
         "moved": moved,
         "kept": swept.kept,
         "fenced_off": swept.fenced_off,
         "storage": storage.json(),
-    }));
-    let report =
-        if args.dry_run { report.line("Nothing was changed: this is what would be.") } else { report };
+    })
+}
+
+/// What became of the keys of one database, and what they take.
+fn told(report: Report, swept: &Swept, storage: &Storage) -> Report {
     let mut table = Table::new([Column::exact("KEYS"), Column::number("HOW MANY"), Column::prose("WHY")]);
     for ((from, to), keys) in &swept.moved {
         table.row([format!("{from} → {to}"), keys.to_string(), "its window is over".to_owned()]);
@@ -91,7 +137,7 @@ pub async fn run(config: &Config, args: GcArgs) -> Result<Report> {
         let (keys, size) = storage.of(tier);
         tiers.row([tier.to_string(), keys.to_string(), bytes(size)]);
     }
-    Ok(storage.past(report.table(tiers)))
+    report.table(tiers)
 }
 
 const fn in_words(why: Why) -> &'static str {

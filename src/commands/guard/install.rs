@@ -18,7 +18,7 @@ use crate::store::unique::Unique;
   onefold guard install --ledger payments
   onefold guard install --one-per-show --print
 
-On the order ledger: the table onefold_idempotency, in which a service takes a
+On the order ledger: the tables onefold_idempotency…, in which a service takes a
 key once for all time (`onefold guard snippets` has its SQL), and an index: of
 the live orders of a tenant one carries an idempotency key; cancelled and
 refunded orders keep theirs. --one-per-show is for shows of

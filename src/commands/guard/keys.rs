@@ -1,4 +1,4 @@
-//! What the verbs about kept idempotency keys share.
+//! What the verbs about kept idempotency keys share, wherever these lie.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use crate::commands::{now, worker};
 use crate::config::Config;
 use crate::core::idempotency::Retention;
 use crate::core::retention::RetentionPolicy;
+use crate::core::status::Ledger;
 use crate::core::time::Span;
 use crate::error::Result;
 use crate::report::Report;
@@ -14,12 +15,18 @@ use crate::store::idempotency::Holder;
 use crate::store::retention::{Stored, StoredArchive};
 use crate::store::{Places, Store};
 
-/// The journal's database alone: whether the ledgers answer is no matter here.
-pub async fn open(config: &Config) -> Result<Store> {
-    let places = Places::one(&config.places.journal);
-    let store = Config { places, ..config.clone() }.open_ready().await?;
-    store.must_keep_keys().await?;
-    Ok(store)
+/// A store for each database that has a table of keys: the journal's, which has those of `once`, and those of the
+/// orders, where services take keys. The other ledgers are not asked.
+pub async fn open(config: &Config) -> Result<Vec<Store>> {
+    let journal = Places::one(&config.places.journal);
+    let mut ledgers = journal.ledgers;
+    ledgers[Ledger::Orders as usize].clone_from(&config.places.ledgers[Ledger::Orders as usize]);
+    let places = Places { journal: journal.journal, ledgers };
+    let all = Config { places, ..config.clone() }.open_ready().await?.of_each_keys().await?;
+    for store in &all {
+        store.must_keep_keys().await?;
+    }
+    Ok(all)
 }
 
 pub fn holder(config: &Config) -> Holder {
@@ -28,6 +35,7 @@ pub fn holder(config: &Config) -> Holder {
 }
 
 /// What the tiers take.
+#[derive(Clone, Debug, Default)]
 pub struct Storage {
     pub records: Vec<Stored>,
     pub archive: StoredArchive,
@@ -42,6 +50,16 @@ pub async fn stored(config: &Config, store: &Store, policy: Option<&RetentionPol
 }
 
 impl Storage {
+    /// What both take.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.records.extend(&other.records);
+        self.archive.records += other.archive.records;
+        self.archive.past += other.archive.past;
+        self.archive.bytes += other.archive.bytes;
+        self
+    }
+
     /// Keys and bytes of a tier.
     pub fn of(&self, tier: Retention) -> (u64, u64) {
         if tier == Retention::Archive {

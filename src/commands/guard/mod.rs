@@ -3,7 +3,7 @@
 mod drill;
 mod gc;
 mod install;
-mod keys;
+pub(super) mod keys;
 mod remove;
 mod retention;
 mod snippets;

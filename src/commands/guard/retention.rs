@@ -3,13 +3,14 @@
 use clap::Args;
 use serde_json::json;
 
-use super::keys::{bytes, holder, open, stored};
+use super::keys::{Storage, bytes, holder, open, stored};
 use crate::config::Config;
 use crate::core::idempotency::Retention;
 use crate::core::retention::RetentionPolicy;
 use crate::core::time::Span;
 use crate::error::{Error, Result};
 use crate::report::{Column, Report, Table};
+use crate::store::Store;
 use crate::store::retention::SetPolicy;
 
 /// Say for how long what is kept of idempotency keys, or show it and what it takes
@@ -28,6 +29,9 @@ All spans count from when a key was last asked for, by the database's clock:
 No tier forgets that a key was used: a request that comes back is recognised
 in each of them, and never run again. Past the archive's window nothing is
 deleted either; `guard gc` tells how many keys are.
+
+One policy is for all keys: those of `once`, in the journal's database, and those
+that services keep beside the orders. What they take is shown by database.
 
 A window that is shorter than what it must outlast is refused. One that is
 shorter than it was needs --shorten, since what was promised is kept for less.")]
@@ -113,13 +117,15 @@ pub async fn run(config: &Config, args: RetentionArgs) -> Result<Report> {
         return Err(Error::usage("--because needs a reason: the journal keeps it")
             .hint("for example: --because 'the queue keeps 3 days now'"));
     }
-    let store = open(config).await?;
+    let stores = open(config).await?;
+    // The policy is one for all of them, and lies where the journal does.
+    let [store, ..] = &stores[..] else { return Err(Error::failure("there is no table of keys")) };
     let set = store.retention().await?;
     let Some(policy) = args.policy(set.as_ref().map(|set| &set.policy))? else {
         if args.shorten || args.because.is_some() {
             return Err(Error::usage("there is nothing to set").hint("name a window, such as --replay 14d"));
         }
-        return shown(config, set.as_ref(), None).await;
+        return shown(config, &stores, set.as_ref(), None).await;
     };
     if let Some(short) = policy.too_short() {
         return Err(Error::refused(short.to_string()).hint(format!(
@@ -137,7 +143,7 @@ pub async fn run(config: &Config, args: RetentionArgs) -> Result<Report> {
         .hint("if that is meant, for the records that there are, too: --shorten --because TEXT"));
     }
     if args.dry_run {
-        return shown(config, set.as_ref(), Some(&policy)).await;
+        return shown(config, &stores, set.as_ref(), Some(&policy)).await;
     }
     let is_so = set.as_ref().is_some_and(|set| set.policy == policy);
     if !is_so && !store.set_retention(&holder(config), set.as_ref(), &policy, args.because.as_deref()).await?
@@ -146,19 +152,26 @@ pub async fn run(config: &Config, args: RetentionArgs) -> Result<Report> {
             .hint("see it with `onefold guard retention`, and say it again if it is not what you mean"));
     }
     let set = store.retention().await?;
-    shown(config, set.as_ref(), None).await
+    shown(config, &stores, set.as_ref(), None).await
 }
 
 /// What is set, or would be, and what the tiers take.
 async fn shown(
     config: &Config,
+    stores: &[Store],
     set: Option<&SetPolicy>,
     would_be: Option<&RetentionPolicy>,
 ) -> Result<Report> {
-    let store = open(config).await?;
     let policy = would_be.or(set.map(|set| &set.policy));
-    let storage = stored(config, &store, policy).await?;
-    let json = json!({ "set": set, "would_set": would_be, "storage": storage.json() });
+    let (mut all, mut total) = (Vec::new(), Storage::default());
+    for store in stores {
+        let storage = stored(config, store, policy).await?;
+        total = total.and(&storage);
+        all.push((store.keys_database().label.clone(), storage));
+    }
+    let of_each: Vec<_> =
+        all.iter().map(|(label, storage)| json!({ "database": label, "storage": storage.json() })).collect();
+    let json = json!({ "set": set, "would_set": would_be, "storage": total.json(), "databases": of_each });
     let report = Report::new(json);
     let report = match (set, would_be) {
         (_, Some(_)) => report.line("Nothing is set: this is what would be."),
@@ -170,6 +183,18 @@ async fn shown(
             report.line(format!("Set by {} at {}{why}.", set.set_by, set.set_at))
         }
     };
+    let mut report = report;
+    let are_several = all.len() > 1;
+    for (label, storage) in &all {
+        if are_several {
+            report = report.title(label.clone());
+        }
+        report = report.table(tiers(policy, storage));
+    }
+    Ok(total.past(report))
+}
+
+fn tiers(policy: Option<&RetentionPolicy>, storage: &Storage) -> Table {
     let mut table = Table::new([
         Column::exact("TIER"),
         Column::exact("UNTIL"),
@@ -187,7 +212,7 @@ async fn shown(
             kept(tier).to_owned(),
         ]);
     }
-    Ok(storage.past(report.table(table)))
+    table
 }
 
 const fn kept(tier: Retention) -> &'static str {

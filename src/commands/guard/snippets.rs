@@ -18,7 +18,7 @@ use crate::store::snippet::{Placeholders, Snippet};
   onefold guard snippets --for go --dialect mysql > onefoldguard.go
 
 These are the statements that `guard drill` runs. `guard install` makes the
-table that they are about; `guard install --ledger messages` that of a consumer.
+tables that they are about; `guard install --ledger messages` that of a consumer.
 Java is for Java 17 and java.sql, Go for database/sql; neither needs more.")]
 pub struct SnippetArgs {
     /// The language
@@ -46,8 +46,11 @@ enum OfDialect {
 }
 
 /// The statements, as templates name them.
-const STATEMENTS: [(&str, &str); 8] = [
+const STATEMENTS: [(&str, &str); 11] = [
     ("begin", "idempotency/insert"),
+    ("archived", "idempotency/archived"),
+    ("name", "idempotency/name"),
+    ("seen", "idempotency/seen"),
     ("look", "idempotency/by_key"),
     ("order", "drill/order"),
     ("finish", "idempotency/finish"),
@@ -78,6 +81,7 @@ pub fn run(config: &Config, args: SnippetArgs) -> Result<Report> {
     let mut text = template.replace("{{database}}", name(dialect));
     text = text.replace("{{unique}}", is_unique(args.language, dialect));
     text = text.replace("{{transaction}}", begin(dialect));
+    text = without_empty(&text.replace("{{isolation}}", isolation(args.language, dialect)));
     let mut statements = serde_json::Map::new();
     for (name, file) in STATEMENTS {
         let snippet = Snippet::of(file, dialect, placeholders)?;
@@ -103,6 +107,32 @@ const fn begin(dialect: Dialect) -> &'static str {
         Dialect::Sqlite => "BEGIN IMMEDIATE",
         Dialect::Postgres => "BEGIN",
         Dialect::Mysql => "START TRANSACTION",
+    }
+}
+
+/// A line that held a mark alone, of which nothing is left, goes.
+fn without_empty(text: &str) -> String {
+    text.lines().filter(|line| !line.trim_end().ends_with('\u{0}')).map(|line| format!("{line}\n")).collect()
+}
+
+/// What sees to it that the look into the archive, after the insert, sees what was archived before it.
+const fn isolation(language: Language, dialect: Dialect) -> &'static str {
+    match (language, dialect) {
+        (Language::Java, Dialect::Postgres) => {
+            "connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);"
+        }
+        (Language::Java, Dialect::Sqlite | Dialect::Mysql) => "\0",
+        (Language::Go, Dialect::Postgres) => "&sql.TxOptions{Isolation: sql.LevelReadCommitted}",
+        (Language::Go, Dialect::Sqlite | Dialect::Mysql) => "nil",
+        (Language::Sql, Dialect::Postgres) => {
+            "Let it be READ COMMITTED, as is the default: in any other level 1b may be blind to it."
+        }
+        (Language::Sql, Dialect::Mysql) => {
+            "In REPEATABLE READ, the default, a transaction sees what was there at its first read."
+        }
+        (Language::Sql, Dialect::Sqlite) => {
+            "BEGIN IMMEDIATE has the file's one lock for writing before anything is read."
+        }
     }
 }
 

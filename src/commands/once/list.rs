@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{archived_as_json, as_json, names, open, standing, tenant};
+use super::{archived_as_json, as_json, names, standing, tenant};
 use crate::commands::flags::one_of;
+use crate::commands::guard::keys::open;
 use crate::config::Config;
 use crate::core::idempotency::{KeyRecord, KeyState, Known};
 use crate::core::ids::{IdempotencyKey, TenantId};
@@ -20,7 +21,9 @@ use crate::store::Store;
   onefold once list --state UNKNOWN --json
   onefold once list --order O-502
 
-Of an order or a payment, archived keys are listed, too.")]
+Of an order or a payment, archived keys are listed, too. Beside the keys of
+`once` stand those that services keep beside the orders, each under the name of
+its database.")]
 pub struct ListArgs {
     /// Keys in this state alone
     #[arg(long, value_name = "STATE", value_parser = one_of::<KeyState>(KeyState::NAMES))]
@@ -40,28 +43,46 @@ pub struct ListArgs {
 type Listed = (TenantId, IdempotencyKey, Known, Timestamp);
 
 pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
-    let store = open(config).await?;
     let tenant_id = args.tenant.as_deref().map(tenant).transpose()?;
-    let keys = if args.orders.is_empty() && args.payments.is_empty() {
-        let records = store.keys(tenant_id.as_ref(), args.state).await?;
-        let listed = |(record, now): (KeyRecord, Timestamp)| {
-            (record.tenant_id.clone(), record.key.clone(), Known::Record(record), now)
+    let stores = open(config).await?;
+    let (mut json, mut tables) = (Vec::new(), Vec::new());
+    for store in &stores {
+        let label = &store.keys_database().label;
+        let keys = if args.orders.is_empty() && args.payments.is_empty() {
+            let records = store.keys(tenant_id.as_ref(), args.state).await?;
+            let listed = |(record, now): (KeyRecord, Timestamp)| {
+                (record.tenant_id.clone(), record.key.clone(), Known::Record(record), now)
+            };
+            records.into_iter().map(listed).collect()
+        } else {
+            about(store, tenant_id.as_ref(), &args).await?
         };
-        records.into_iter().map(listed).collect()
-    } else {
-        about(&store, tenant_id.as_ref(), &args).await?
-    };
-    let json: Vec<_> = keys
-        .iter()
-        .map(|(tenant_id, key, known, _)| match known {
-            Known::Record(record) => as_json(record, None),
-            Known::Archived(archived) => archived_as_json(tenant_id, key, archived, None),
-        })
-        .collect();
-    let report = Report::new(json!({ "keys": json }));
-    if keys.is_empty() {
+        json.extend(keys.iter().map(|(tenant_id, key, known, _)| {
+            let mut key = match known {
+                Known::Record(record) => as_json(record, None),
+                Known::Archived(archived) => archived_as_json(tenant_id, key, archived, None),
+            };
+            key["database"] = label.as_str().into();
+            key
+        }));
+        if !keys.is_empty() {
+            tables.push((label, table(&keys)));
+        }
+    }
+    let mut report = Report::new(json!({ "keys": json }));
+    if tables.is_empty() {
         return Ok(report.line("There is no such key."));
     }
+    for (label, table) in tables {
+        if stores.len() > 1 {
+            report = report.title(label.clone());
+        }
+        report = report.table(table);
+    }
+    Ok(report)
+}
+
+fn table(keys: &[Listed]) -> Table {
     let mut table = Table::new([
         Column::exact("KEY"),
         Column::exact("STATE"),
@@ -70,7 +91,7 @@ pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
         Column::exact("LAST SEEN"),
         Column::prose("NOTE"),
     ]);
-    for (tenant_id, key, known, now) in &keys {
+    for (tenant_id, key, known, now) in keys {
         let key = match tenant_id.as_str() {
             "default" => key.to_string(),
             tenant => format!("{key} (tenant {tenant})"),
@@ -95,7 +116,7 @@ pub async fn run(config: &Config, args: ListArgs) -> Result<Report> {
             ],
         });
     }
-    Ok(report.table(table))
+    table
 }
 
 /// The keys that are about one of these orders or payments, by tenant and key.

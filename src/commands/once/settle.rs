@@ -2,10 +2,12 @@
 
 use clap::{Args, ValueEnum};
 
-use super::show::found;
-use super::{as_json, holder, key, open, tenant};
+use super::show::{found, nothing};
+use super::{as_json, holder, key, tenant};
+use crate::commands::guard::keys::open;
 use crate::config::Config;
-use crate::core::idempotency::{KeyRecord, KeyState};
+use crate::core::idempotency::{KeyRecord, KeyState, Known};
+use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::time::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::report::Report;
@@ -64,10 +66,11 @@ pub async fn run(config: &Config, args: SettleArgs) -> Result<Report> {
         return Err(Error::usage("--because needs a reason: the journal keeps it")
             .hint("how do you know? for example: seen in the provider's books"));
     }
-    let store = open(config).await?;
     let (tenant_id, key) = (tenant(&args.tenant)?, key(&args.key)?);
+    let stores = open(config).await?;
+    let store = meant(&stores, &tenant_id, &key).await?;
     let holder = holder(config, Span::from_secs(1));
-    let record = unknown(&store, &holder, found(&store, &tenant_id, &key).await?).await?;
+    let record = unknown(store, &holder, found(store, &tenant_id, &key).await?).await?;
     let state = args.verdict.state();
     let outcome = Outcome {
         exit_code: args.verdict.exit_code(),
@@ -76,8 +79,25 @@ pub async fn run(config: &Config, args: SettleArgs) -> Result<Report> {
     if !store.settle_key(&holder, &record, &outcome).await? {
         return Err(moved(&record));
     }
-    let (record, _) = found(&store, &tenant_id, &key).await?;
-    Ok(Report::new(as_json(&record, None)).line(format!("{key}: {} → {state}", KeyState::Unknown)))
+    let (record, _) = found(store, &tenant_id, &key).await?;
+    let label = &store.keys_database().label;
+    let mut json = as_json(&record, None);
+    json["database"] = label.as_str().into();
+    let place = if stores.len() > 1 { format!(", in {label}") } else { String::new() };
+    Ok(Report::new(json).line(format!("{key}: {} → {state}{place}", KeyState::Unknown)))
+}
+
+/// Where the key is that has not ended: that of `once` before that of a service of the same name.
+async fn meant<'a>(stores: &'a [Store], tenant_id: &TenantId, key: &IdempotencyKey) -> Result<&'a Store> {
+    let mut there = None;
+    for store in stores {
+        match store.known_key(tenant_id, key).await? {
+            Some((Known::Record(record), _)) if !record.state.is_terminal() => return Ok(store),
+            Some(_) => there = there.or(Some(store)),
+            None => {}
+        }
+    }
+    there.ok_or_else(|| nothing(tenant_id, key))
 }
 
 /// The key as UNKNOWN: one whose owner's lease is over, while its command may have run, is taken from it first.

@@ -1,9 +1,10 @@
 //! `onefold once show`: all that is kept of one key.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{archived_as_json, as_json, key, open, output, standing, tenant};
+use super::{archived_as_json, as_json, key, output, standing, tenant};
+use crate::commands::guard::keys::open;
 use crate::config::Config;
 use crate::core::idempotency::{Archived, KeyRecord, Known, Named, Retention};
 use crate::core::ids::{IdempotencyKey, TenantId};
@@ -26,16 +27,44 @@ pub struct ShowArgs {
 }
 
 pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
-    let store = open(config).await?;
     let (tenant_id, key) = (tenant(&args.tenant)?, key(&args.key)?);
-    let names: Vec<_> = store.names(&tenant_id, &[&key]).await?.into_iter().map(|(_, name)| name).collect();
-    let mut report = match store.known_key(&tenant_id, &key).await? {
-        Some((Known::Record(record), now)) => of_record(&record, now)?,
-        Some((Known::Archived(archived), _)) => of_archived(&tenant_id, &key, &archived),
-        None => return Err(nothing(&tenant_id, &key)),
-    };
-    report.json["names"] = json!(names);
-    Ok(if names.is_empty() { report } else { report.line(about(&names)) })
+    let stores = open(config).await?;
+    let mut found: Option<Report> = None;
+    for store in &stores {
+        let Some((known, now)) = store.known_key(&tenant_id, &key).await? else { continue };
+        let names = store.names(&tenant_id, &[&key]).await?;
+        let names: Vec<_> = names.into_iter().map(|(_, name)| name).collect();
+        let mut report = match known {
+            Known::Record(record) => of_record(&record, now)?,
+            Known::Archived(archived) => of_archived(&tenant_id, &key, &archived),
+        };
+        let label = &store.keys_database().label;
+        report.json["names"] = json!(names);
+        report.json["database"] = label.as_str().into();
+        if !names.is_empty() {
+            report = report.line(about(&names));
+        }
+        if stores.len() > 1 {
+            report = report.line(format!("in {label}"));
+        }
+        found = Some(match found {
+            None => report,
+            // One of `once` and one of a service, of the same name.
+            Some(first) => beside(first, report),
+        });
+    }
+    found.ok_or_else(|| nothing(&tenant_id, &key))
+}
+
+/// Two keys of one name: as an object, the second one stands among the `others` of the first.
+fn beside(mut first: Report, other: Report) -> Report {
+    let mut others = first.json["others"].take();
+    match &mut others {
+        Value::Array(all) => all.push(other.json),
+        _ => others = json!([other.json]),
+    }
+    first.json["others"] = others;
+    other.blocks.into_iter().fold(first, Report::block)
 }
 
 /// `about order O-502, payment P-9`
@@ -144,7 +173,7 @@ pub(super) async fn found(
     }
 }
 
-fn nothing(tenant_id: &TenantId, key: &IdempotencyKey) -> Error {
+pub(super) fn nothing(tenant_id: &TenantId, key: &IdempotencyKey) -> Error {
     Error::usage(format!("there is no key {key} of tenant {tenant_id}"))
         .hint("`onefold once list` lists the keys; name another tenant with --tenant")
 }

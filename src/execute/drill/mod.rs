@@ -10,14 +10,14 @@ use futures_util::future::try_join_all;
 use tokio::sync::{Semaphore, watch};
 
 use crate::core::drill::{Counts, Fault, Tally, Told};
-use crate::core::idempotency::{Decision, decide};
+use crate::core::idempotency::{Archived, Decision, Known, decide, decide_archived};
 use crate::core::ids::OrderId;
 use crate::core::time::Span;
 use crate::error::{Error, Result};
 use crate::store::Queries;
 use crate::store::idempotency::{Finished, Hold};
 use crate::store::scratch::Scratch;
-use crate::store::service::{Purchase, Service};
+use crate::store::service::{Begun, Purchase, Service};
 
 /// How long a key is held, and how long one that is held by another is waited for.
 const PATIENT: (Span, Duration) = (Span::from_secs(30), Duration::from_secs(60));
@@ -205,15 +205,21 @@ impl Round<'_> {
 
     /// A service that takes the key first, as the snippets say.
     async fn guarded(&self, purchase: &Purchase, order: OrderId, counts: &mut Counts) -> Result<Heard> {
-        if let Some(hold) = self.service.begin(purchase, order.as_str()).await? {
-            self.taken.add();
-            return self.owner(&hold, purchase, order, counts).await;
+        match self.service.begin(purchase, order.as_str()).await? {
+            Begun::Taken(hold) => {
+                self.taken.add();
+                return self.owner(&hold, purchase, order, counts).await;
+            }
+            Begun::Archived(archived) => return archived_before(archived, purchase, counts),
+            Begun::There => {}
         }
         let began = Instant::now();
         let mut pause = PAUSES[0];
         loop {
-            let Some((record, now)) = self.service.look(purchase).await? else {
-                return Err(broken("its record is gone"));
+            let (record, now) = match self.service.look(purchase).await? {
+                Some((Known::Record(record), now)) => (record, now),
+                Some((Known::Archived(archived), _)) => return archived_before(archived, purchase, counts),
+                None => return Err(broken("its record is gone")),
             };
             match decide(Some(&record), &purchase.digest(), now) {
                 Decision::StillProcessing { .. } if began.elapsed() >= self.patience => {
@@ -242,7 +248,7 @@ impl Round<'_> {
                     counts.refusals += 1;
                     return Ok(Heard::Differs(differing));
                 }
-                // No effect leaves the transaction, so there is none of which nobody knows; and nothing is archived.
+                // No effect leaves the transaction, so there is none of which nobody knows.
                 Decision::Take | Decision::FenceOff | Decision::SettleFirst | Decision::ReturnCode => {
                     return Err(broken(&format!("its state is {}", record.state)));
                 }
@@ -294,6 +300,21 @@ impl Round<'_> {
     /// Whether the fault of this round happens here: once a round.
     fn happens(&self) -> bool {
         !self.is_spared.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// The answer "done, archived": by the reference that is left of the result.
+fn archived_before(archived: Archived, purchase: &Purchase, counts: &mut Counts) -> Result<Heard> {
+    match decide_archived(&archived, &purchase.digest()) {
+        Decision::Refuse { differing } => {
+            counts.refusals += 1;
+            Ok(Heard::Differs(differing))
+        }
+        _ => {
+            counts.reuses += 1;
+            let order = archived.result_ref.ok_or_else(|| broken("its fingerprint names no order"))?;
+            Ok(Heard::Order(order.into()))
+        }
     }
 }
 
