@@ -31,7 +31,7 @@ use crate::execute::{IntentEnd, Moment, command};
 use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
-use crate::store::approvals::must_be_approved;
+use crate::store::approvals::{given_back, must_be_approved};
 use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{FREEZE, held_by, lapsed};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -107,7 +107,9 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let begun = store.steps_of_plan(&plan.plan_id).await?;
     if saved.begun_at.is_none() && begun.is_empty() {
         must_be_fresh(config, &store, plan, &freeze).await?;
-        must_be_approved(&saved, &config.approval, &store.approvals(&plan.digest).await?)?;
+        let others = store.plans_of(&freeze.freeze_id).await?;
+        let before = given_back(&others, &plan.plan_id);
+        must_be_approved(&saved, &config.approval, &store.approvals(&plan.digest).await?, &before)?;
     }
     let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
     args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;

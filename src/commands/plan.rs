@@ -1,5 +1,6 @@
 //! `onefold plan`: decide, save and print; no ledger is changed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -16,12 +17,14 @@ use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
+use crate::core::money::Currency;
 use crate::core::plan::{Outcome, Plan, make, make_of};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::error::{Error, Exit, Result};
 use crate::files::LedgerFiles;
 use crate::report::Report;
+use crate::store::approvals::given_back;
 use crate::store::plans::{KeepChanges, Maker};
 
 /// Decide which order each purchase keeps and how the others are unwound; changes no ledger
@@ -85,6 +88,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut keeps = KeepChanges::default();
     let mut under: Option<Freeze> = None;
     let mut outside = Vec::new();
+    let mut before = BTreeMap::new();
 
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
@@ -112,6 +116,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
         store.save_plan(&plan, &keeps, maker).await?;
+        if let Some(freeze) = &freeze {
+            before = given_back(&store.plans_of(&freeze.freeze_id).await?, &plan.plan_id);
+        }
         outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
         progress.end();
         under = freeze;
@@ -133,8 +140,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let caveat = under.as_ref().and_then(caveat);
     let mut report = caveat.into_iter().chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
-    let report =
-        if args.files.is_some() { report } else { next(config, report, &plan, under.as_ref(), &outside) };
+    let report = if args.files.is_some() {
+        report
+    } else {
+        next(config, report, &plan, under.as_ref(), &outside, &before)
+    };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
 
@@ -216,6 +226,7 @@ fn next(
     plan: &Plan,
     under: Option<&Freeze>,
     outside: &[(Ledger, RowId)],
+    before: &BTreeMap<Currency, i128>,
 ) -> Report {
     let unsettled = plan.intents.iter().filter(|i| i.outcome == Outcome::Unsettled).count();
     let review = plan.intents.iter().filter(|i| i.outcome == Outcome::Review).count();
@@ -250,7 +261,7 @@ fn next(
             .line("Next, so that the freeze holds; then plan again:")
             .command(format!("onefold freeze --renew {freeze_id} --enforce"));
     }
-    if let Some(why) = config.approval.why(plan) {
+    if let Some(why) = config.approval.why(plan, before) {
         let by = if config.approval.distinct { "another person's approval" } else { "an approval" };
         report = report
             .line(format!("It needs {by}: {why}."))

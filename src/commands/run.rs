@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
 use crate::report::{Block, Column, Format, Report, Style, Table, error_json, event, print, print_note};
-use crate::store::approvals::must_be_approved;
+use crate::store::approvals::{given_back, must_be_approved};
 use crate::store::plans::PlanState;
 
 /// Run the steps of a playbook; stops at the first that needs a person
@@ -210,7 +210,12 @@ impl Run<'_> {
         loop {
             let saved = store.plan_by_id(&plan_id).await?;
             let approvals = store.approvals(&saved.plan.digest).await?;
-            let Err(missing) = must_be_approved(&saved, &self.config.approval, &approvals) else {
+            let before = match &saved.plan.freeze_id {
+                Some(freeze_id) => given_back(&store.plans_of(freeze_id).await?, &plan_id),
+                None => BTreeMap::new(),
+            };
+            let missing = must_be_approved(&saved, &self.config.approval, &approvals, &before);
+            let Err(missing) = missing else {
                 progress.end();
                 let by =
                     approvals.last().map_or("none is needed".to_owned(), |a| format!("approved by {}", a.by));

@@ -13,22 +13,24 @@ use super::time::Timestamp;
 /// environment or the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
-    /// Of the operating system, by the process's user id.
+    /// Of the operating system, by the process's user id; empty where that says nothing, as in a namespace of
+    /// user ids, in which anybody may be anyone.
     pub os_user: String,
     /// Of the journal's database; empty where it has no logins.
     pub login: String,
 }
 
 impl Person {
-    /// Whether one of the two names tells them apart.
+    /// Whether one of the two names tells them apart; one that is not known does not.
     pub fn is_other_than(&self, other: &Self) -> bool {
-        self != other
+        let differ = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
+        differ(&self.os_user, &other.os_user) || differ(&self.login, &other.login)
     }
 }
 
 impl std::fmt::Display for Person {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.os_user)?;
+        f.write_str(if self.os_user.is_empty() { "a user whose name says nothing" } else { &self.os_user })?;
         if self.login.is_empty() { Ok(()) } else { write!(f, " (database login {})", self.login) }
     }
 }
@@ -76,8 +78,9 @@ impl ApprovalRule {
         }
     }
 
-    /// Why a plan needs an approval; `None` where it needs none.
-    pub fn why(&self, plan: &Plan) -> Option<String> {
+    /// Why a plan needs an approval, where other plans under its freeze have been begun that give back `before`,
+    /// by currency, in minor units; `None` where it needs none.
+    pub fn why(&self, plan: &Plan, before: &BTreeMap<Currency, i128>) -> Option<String> {
         let mut steps = plan.intents.iter().flat_map(|i| &i.steps).peekable();
         if !self.required || steps.peek().is_none() {
             return None;
@@ -89,14 +92,22 @@ impl ApprovalRule {
             return Some("it voids charges".to_owned());
         }
         let sums = refunds(plan.intents.iter().flat_map(|i| &i.steps));
-        sums.into_iter().find_map(|(currency, sum)| match over.get(&currency) {
-            None => Some(format!("it gives back {}, a currency without a stated amount", currency.show(sum))),
-            Some(max) if sum > i128::from(*max) => Some(format!(
+        sums.into_iter().find_map(|(currency, sum)| match (over.get(&currency), before.get(&currency)) {
+            (Some(max), Some(before)) if sum + before > i128::from(*max) => Some(format!(
+                "it gives back {}, and {} with other plans under its freeze, more than {}",
+                currency.show(sum),
+                currency.show(sum + before),
+                currency.show((*max).into())
+            )),
+            (None, _) => {
+                Some(format!("it gives back {}, a currency without a stated amount", currency.show(sum)))
+            }
+            (Some(max), None) if sum > i128::from(*max) => Some(format!(
                 "it gives back {}, more than {}",
                 currency.show(sum),
                 currency.show((*max).into())
             )),
-            Some(_) => None,
+            (Some(_), _) => None,
         })
     }
 

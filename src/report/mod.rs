@@ -110,6 +110,8 @@ status_type!(
     }
 );
 
+// The macro that makes the enum derives no default.
+#[allow(clippy::derivable_impls)]
 impl Default for Format {
     fn default() -> Self {
         Self::Table

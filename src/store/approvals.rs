@@ -1,5 +1,7 @@
 //! Approvals: each written once, never changed; and the moment at which a plan is begun, which asks for them.
 
+use std::collections::BTreeMap;
+
 use super::enforce::pieces;
 use super::journal::{Entry, Event};
 use super::plans::SavedPlan;
@@ -7,16 +9,22 @@ use super::rows::Reader;
 use super::sql::{Statement, Values};
 use super::{Connection, Store};
 use crate::core::approval::{Approval, ApprovalRule, Person};
+use crate::core::money::Currency;
+use crate::core::plan::refunds;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 
 impl Store {
     /// Who runs this process, as the operating system and the journal's database know them.
     pub async fn person(&self) -> Result<Person> {
-        let os_user = whoami::username().map_err(|e| {
-            Error::failure(format!("the operating system does not say who runs this: {e}"))
-                .hint("give this user id a name, as in /etc/passwd")
-        })?;
+        let os_user = if is_mapped() {
+            String::new()
+        } else {
+            whoami::username().map_err(|e| {
+                Error::failure(format!("the operating system does not say who runs this: {e}"))
+                    .hint("give this user id a name, as in /etc/passwd")
+            })?
+        };
         let journal = self.journal();
         let dialect = journal.dialect;
         let text = self.queries.get("approvals/login")?;
@@ -104,7 +112,11 @@ impl Store {
                     "before this was noted".to_owned()
                 } else {
                     let approvals = self.approvals_on(tx, &saved.plan.digest).await?;
-                    match must_be_approved(&saved, rule, &approvals)? {
+                    let before = match (&rule.and(&saved.approval).over, &saved.plan.freeze_id) {
+                        (Some(_), Some(freeze)) => given_back(&self.plans_on(tx, freeze).await?, plan_id),
+                        _ => BTreeMap::new(),
+                    };
+                    match must_be_approved(&saved, rule, &approvals, &before)? {
                         Some(approval) => format!("approved by {}", approval.by),
                         None => "needs no approval".to_owned(),
                     }
@@ -121,7 +133,19 @@ impl Store {
     }
 }
 
-/// The approval that a plan needs and has; `None` where it needs none.
+/// Whether this process is in a namespace of user ids of its own, where it may have given itself any.
+fn is_mapped() -> bool {
+    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
+    map.split_whitespace().ne(["0", "0", "4294967295"])
+}
+
+/// What plans under one freeze give back that have been begun, but for one of them.
+pub fn given_back(plans: &[SavedPlan], but: &str) -> BTreeMap<Currency, i128> {
+    let others = plans.iter().filter(|saved| saved.begun_at.is_some() && saved.plan.plan_id != but);
+    refunds(others.flat_map(|saved| &saved.plan.intents).flat_map(|intent| &intent.steps))
+}
+
+/// The approval that a plan needs and has, beside what other plans give back; `None` where it needs none.
 ///
 /// # Errors
 /// Refused, with what to type, where it has none that counts.
@@ -129,10 +153,11 @@ pub fn must_be_approved<'a>(
     saved: &SavedPlan,
     rule: &ApprovalRule,
     approvals: &'a [Approval],
+    before: &BTreeMap<Currency, i128>,
 ) -> Result<Option<&'a Approval>> {
     let plan = &saved.plan;
     let rule = rule.and(&saved.approval);
-    let Some(why) = rule.why(plan) else { return Ok(None) };
+    let Some(why) = rule.why(plan, before) else { return Ok(None) };
     if let Some(approval) = rule.given(&plan.digest, saved.maker.as_ref(), approvals) {
         return Ok(Some(approval));
     }

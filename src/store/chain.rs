@@ -201,10 +201,12 @@ impl Store {
         while let Some(row) = rows.try_next().await? {
             let seq = Reader::new(&row, "journal").int("seq")?;
             walk.verified.not_chained += 1;
-            if let Some(from) = from.filter(|from| seq > *from) {
+            let is_later = from.filter(|from| seq > *from);
+            if is_later.is_some() || seq <= 0 {
+                let before = is_later.map(|from| format!(", though entry {from} before it does"));
                 let why = format!(
-                    "it stands in no chain, though entry {from} before it does: it was written by hand, or by \
-                     an older onefold"
+                    "it stands in no chain{}: it was written by hand, or by an older onefold",
+                    before.unwrap_or_default()
                 );
                 walk.verified.misfit(Misfit { chain: None, position: 0, seq: Some(seq), why });
             }

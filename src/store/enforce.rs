@@ -38,7 +38,8 @@ pub const fn pieces(dialect: Dialect) -> [(&'static str, &'static str); 3] {
     let (login, integer) = match dialect {
         Dialect::Sqlite => ("''", "BIGINT"),
         Dialect::Postgres => ("CAST(session_user AS TEXT)", "BIGINT"),
-        Dialect::Mysql => ("CAST(CURRENT_USER() AS CHAR)", "SIGNED"),
+        // Not from where: one account may have several entries of grants.
+        Dialect::Mysql => ("SUBSTRING_INDEX(CAST(CURRENT_USER() AS CHAR), '@', 1)", "SIGNED"),
     };
     [("now_us", now_us(dialect)), ("login", login), ("integer", integer)]
 }

@@ -175,11 +175,15 @@ impl Store {
 
     /// Every plan of a freeze, whatever became of it, the newest first.
     pub async fn plans_of(&self, freeze_id: &str) -> Result<Vec<SavedPlan>> {
-        let journal = self.journal();
+        let mut connection = self.journal().connection().await?;
+        self.plans_on(&mut connection, freeze_id).await
+    }
+
+    /// As [`Store::plans_of`], in a transaction.
+    pub(super) async fn plans_on(&self, on: &mut Connection, freeze_id: &str) -> Result<Vec<SavedPlan>> {
         let values = Values::new().bind("freeze_id", freeze_id);
-        let statement = journal.statement(&self.queries, "plans/of_freeze", &values)?;
-        let mut connection = journal.connection().await?;
-        journal.fetch(&mut connection, &statement).await?.iter().map(decode).collect()
+        let statement = self.journal().statement(&self.queries, "plans/of_freeze", &values)?;
+        self.journal().fetch(on, &statement).await?.iter().map(decode).collect()
     }
 
     /// The heads of the newest plans, the newest first.

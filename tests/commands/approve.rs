@@ -10,6 +10,8 @@ on_each_database![
     a_word_is_for_one_decision,
     what_was_begun_goes_on_without_being_asked_for_again,
     small_refunds_need_no_word,
+    several_plans_under_one_freeze_add_up,
+    a_word_that_the_journal_does_not_tell_of_is_none,
     what_cannot_be_approved_is_refused,
     an_old_plan_is_begun_only_where_the_same_would_be_decided,
     a_rule_that_makes_no_sense_is_refused,
@@ -120,12 +122,57 @@ fn what_was_begun_goes_on_without_being_asked_for_again(site: &Site) {
     made_by_another(site, &plan);
     site.run(&["approve", &plan, "--because", "x"]).ends(0);
     site.run(&["apply", &plan, "--yes"]).ends(6);
-    // Not even a word that is gone, or a plan that has grown old, keeps it half done.
-    site.sql("DELETE FROM onefold_approvals");
+    // A word is evidence.
+    assert!(
+        !site.may("DELETE FROM onefold_approvals") && !site.may("UPDATE onefold_approvals SET because = 'x'")
+    );
+    // Not even a plan that has grown old is kept half done.
     let short = site.configured(&[RULE, REST, "plan_max_age = \"1s\"\n"].concat());
     site.run(&["converge", "--plan", &plan, "--config", &short]).ends(0);
     site.run(&["apply", &plan, "--yes", "--config", &short]).ends(0);
     assert_eq!((site.order("B"), site.payment("P-B")), ("REFUNDED".into(), "REFUNDED".into()));
+}
+
+fn a_word_that_the_journal_does_not_tell_of_is_none(site: &Site) {
+    let plan = planned(site);
+    let digest = site.json(&["show", &plan])["plan"]["digest"].as_str().unwrap().to_owned();
+    site.sql(&format!(
+        "INSERT INTO onefold_approvals (digest, os_user, login, plan_id, actor, because, at_us) \
+         VALUES ('{digest}', 'cfo', '', '{plan}', 'cfo', 'fine', 1)"
+    ));
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
+    let forged = |columns: &str, values: &str| {
+        site.may(&format!(
+            "INSERT INTO onefold_journal (at_us, actor, event, plan_id{columns}) VALUES (1, 'cfo', 'approved', '{plan}'{values})"
+        ))
+    };
+    assert!(
+        !forged("", "") && !forged(", seq", ", 0") && !forged(", seq", ", -1"),
+        "an entry outside a chain"
+    );
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
+    site.run(&["history", "verify"]).ends(0);
+    untouched(site);
+}
+
+fn several_plans_under_one_freeze_add_up(site: &Site) {
+    let mut book = doubled();
+    for id in ["C", "D"] {
+        book.bought(id, if id == "C" { 0 } else { 10 });
+        book.find_order(id).user_id = "other".into();
+        book.find_payment(&format!("P-{id}")).user_id = "other".into();
+        book.find_hold(&format!("H-{id}")).user_id = "other".into();
+    }
+    site.configure(&[RULE, "over = \"CNY:15\"\n", REST].concat());
+    site.import(&book.ledgers);
+    let freeze = site.freeze();
+    let part = |user: &str| site.id(&["plan", "--freeze", &freeze, "--user", user], "/plan_id");
+    let first = part("other");
+    site.run(&["apply", &first, "--yes"]).ends(0);
+    let user = site.column("SELECT user_id FROM orders WHERE order_id = 'B'").concat();
+    let second = part(&user);
+    site.run(&["apply", &second, "--yes"]).fails(7, &["and 20.00 CNY with other plans under its freeze"]);
+    untouched(site);
 }
 
 fn small_refunds_need_no_word(site: &Site) {

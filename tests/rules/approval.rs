@@ -42,7 +42,7 @@ fn person(os_user: &str, login: &str) -> Person {
 }
 
 fn why(rule: &ApprovalRule, plan: &Plan) -> String {
-    rule.why(plan).unwrap_or_default()
+    rule.why(plan, &BTreeMap::new()).unwrap_or_default()
 }
 
 #[test]
@@ -57,6 +57,16 @@ fn what_is_required_depends_on_what_goes_back() {
         "it gives back 10.00 CNY, a currency without a stated amount"
     );
     assert_eq!(why(&over(&[]), &plan), why(&over(&["JPY:0"]), &plan));
+}
+
+#[test]
+fn what_other_plans_give_back_under_the_freeze_counts() {
+    let plan = doubled().plan();
+    let before = |minor: i128| BTreeMap::from([("CNY".parse().unwrap(), minor)]);
+    let rule = over(&["CNY:20"]);
+    assert_eq!(rule.why(&plan, &before(1000)), None);
+    let why = "it gives back 10.00 CNY, and 20.01 CNY with other plans under its freeze, more than 20.00 CNY";
+    assert_eq!(rule.why(&plan, &before(1001)).as_deref(), Some(why));
 }
 
 #[test]
@@ -92,6 +102,11 @@ fn only_another_persons_word_for_this_very_decision_counts() {
     assert!(given(&rule, Some(&ada), &bob));
     assert!(given(&rule, Some(&ada), &person("ada", "dba")), "another login is another person");
     assert!(!given(&rule, Some(&ada), &ada));
+    assert!(!given(&rule, Some(&ada), &person("", "app")), "a name that says nothing tells nobody apart");
+    assert!(
+        !given(&rule, Some(&person("", "app")), &bob)
+            && !given(&rule, Some(&person("ada", "")), &person("ada", "x"))
+    );
     assert!(!given(&rule, None, &bob), "nobody is another where the maker is not known");
     let anyone = ApprovalRule { distinct: false, ..every_plan() };
     assert!(given(&anyone, Some(&ada), &ada) && given(&anyone, None, &ada));
