@@ -21,6 +21,3 @@ CREATE TRIGGER IF NOT EXISTS onefold_approvals_are_kept_as_they_are BEFORE UPDAT
 BEGIN SELECT RAISE(ABORT, 'onefold_approvals is append-only: no word is changed'); END;
 CREATE TRIGGER IF NOT EXISTS onefold_approvals_are_kept BEFORE DELETE ON onefold_approvals
 BEGIN SELECT RAISE(ABORT, 'onefold_approvals is append-only: no word is taken away'); END;
-CREATE TRIGGER IF NOT EXISTS onefold_approvals_are_not_replaced BEFORE INSERT ON onefold_approvals
-WHEN EXISTS (SELECT 1 FROM onefold_approvals WHERE digest = NEW.digest AND os_user = NEW.os_user AND login = NEW.login)
-BEGIN SELECT RAISE(ABORT, 'UNIQUE constraint failed: onefold_approvals'); END;
