@@ -20,7 +20,9 @@ use crate::core::ledger::{Hold, Payment};
 use crate::core::plan::Plan;
 use crate::error::{Error, Result};
 use crate::report::export::must_be_free;
-use crate::report::export::{Csv, Export, Html, Json, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx};
+use crate::report::export::{
+    Csv, Export, Html, Json, Kind, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx,
+};
 use crate::report::{Format, Report, Table};
 use crate::store::Store;
 use crate::store::journal::Entry;
@@ -42,7 +44,8 @@ const LEAST_KEY: usize = 16;
 
 Before apply it is the dry run, during apply the state so far, afterwards the
 plan beside what happened. A file is written whole or not at all, and none that
-is there is written over without --force: a report is evidence.
+is there is written over without --force, which lets it replace a report of
+the same format and nothing else: a report is evidence.
 
 --redact puts pseudonyms in the place of user, session and trace ids. Their key
 is made once and kept in the journal's database, so that two reports of one
@@ -62,7 +65,7 @@ pub struct ReportArgs {
     /// Put pseudonyms in the place of user, session and trace ids
     #[arg(long)]
     redact: bool,
-    /// Write over what is there
+    /// Write over an earlier report of this format; nothing else is written over
     #[arg(long)]
     force: bool,
 }
@@ -128,9 +131,20 @@ fn check(config: &Config, args: &ReportArgs, format: Format) -> Result<()> {
             Err(Error::usage("a sheet needs a file to go to where stdout is for JSON")
                 .hint(again("--format csv --sheet refunds --output refunds.csv")))
         }
-        (_, Some(path)) => must_be_free(path, args.force),
+        (_, Some(path)) => must_be_free(path, over(args, format)),
         (_, None) => Ok(()),
     }
+}
+
+/// What may be written over.
+fn over(args: &ReportArgs, format: Format) -> Option<Kind> {
+    args.force.then_some(match (format, args.sheet) {
+        (Format::Csv, Some(sheet)) => Kind::Sheet(sheet),
+        (Format::Csv, None) => Kind::Folder,
+        (Format::Xlsx, _) => Kind::Xlsx,
+        (Format::Html, _) => Kind::Html,
+        _ => Kind::Json,
+    })
 }
 
 /// Reads all that is known of a plan, but for the journal.
@@ -244,10 +258,11 @@ async fn pseudonyms(store: &Store, plan: &Plan, given: Option<RedactKey>) -> Res
 }
 
 async fn write(store: &Store, dossier: &Dossier<'_>, args: &ReportArgs, format: Format) -> Result<Written> {
-    let target = || Target::new(args.output.as_deref(), args.force);
+    let over = over(args, format);
+    let target = || Target::new(args.output.as_deref(), over);
     let mut export: Box<dyn Export> = match (format, args.sheet, &args.output) {
         (Format::Csv, Some(sheet), _) => Box::new(OneSheet::begin(dossier, sheet, target()?, args.bom)?),
-        (Format::Csv, None, Some(dir)) => Box::new(Csv::begin(dossier, dir, args.bom, args.force)?),
+        (Format::Csv, None, Some(dir)) => Box::new(Csv::begin(dossier, dir, args.bom, over)?),
         (Format::Xlsx, _, Some(path)) => {
             let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
             Box::new(Xlsx::begin(dossier, target()?, ROWS_A_SHEET, folder.unwrap_or(Path::new(".")))?)

@@ -94,6 +94,40 @@ fn a_file_is_written_whole_and_never_over_another(site: &Site) {
         assert_eq!(told["output"], text(&path), "{format}");
         assert_eq!(told["rows"]["intents"], 1, "{told}");
     }
+    // What is no report is never written over, and stays as it is.
+    let strange = site.path("orders.xlsx");
+    for (format, sheet, bytes) in [
+        ("xlsx", None, &b"SQLite format 3\0"[..]),
+        ("html", None, b"<!doctype html>\n<html><body>mine</body></html>"),
+        ("json", None, b"{\"mine\": 1}"),
+        ("json", None, b""),
+        ("csv", Some("refunds"), b"Order,Amount\r\n"),
+        ("csv", None, b"[database]\n"),
+    ] {
+        fs::write(&strange, bytes).unwrap();
+        let line = ["report", &plan, "--format", format, "--output", &text(&strange), "--force"];
+        let sheet: Vec<_> = sheet.into_iter().flat_map(|s| ["--sheet", s]).collect();
+        let ran = site.run(&[&line[..], &sheet].concat()).ends(2);
+        assert!(ran.stderr.contains("--output"), "{}", ran.stderr);
+        assert_eq!(fs::read(&strange).unwrap(), bytes, "{format}");
+    }
+    // Nor is a folder that holds what would look like a part of the report.
+    let former = site.path("r").join("refunds_2.csv");
+    let held = |name: &str| fs::read(site.path("r").join(name)).unwrap();
+    fs::write(&former, "buyer-1").unwrap();
+    let before = held("summary.csv");
+    let line = ["report", &plan, "--format", "csv", "--output", &text(&site.path("r")), "--force"];
+    site.run(&line).fails(2, &["no part of this report: refunds_2.csv;", "move these files away"]);
+    assert_eq!((held("refunds_2.csv"), held("summary.csv")), (b"buyer-1".to_vec(), before));
+    fs::remove_file(&former).unwrap();
+    fs::write(site.path("r").join("money.csv"), "mine").unwrap();
+    site.run(&line).fails(2, &["no part of this report: money.csv;"]);
+    assert_eq!(held("money.csv"), b"mine");
+    // A sheet is written over the same sheet, whether it begins with a byte order mark or not.
+    let refunds = text(&site.path("refunds.csv"));
+    let line = ["report", &plan, "--format", "csv", "--sheet", "refunds", "--output", &refunds, "--force"];
+    site.run(&[&line[..], &["--bom"]].concat()).ends(0);
+    site.run(&line).ends(0);
     let html = fs::read_to_string(site.path("r.html")).unwrap();
     assert!(
         html.contains("data-orders=\"2\" data-captures=\"2\"") && html.contains("gateway 2"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use onefold::core::dossier::sheets::Sheet;
-use onefold::report::export::{Csv, OneSheet};
+use onefold::report::export::{Csv, Export, Kind, OneSheet};
 
 use crate::scene::{HOSTILE, Scene, finish, hostile, journal, target, temporary};
 
@@ -20,7 +20,7 @@ fn a_folder_has_a_file_for_each_sheet_with_the_rows_of_the_plan() {
     let dossier = scene.after();
     let (_dir, folder) = temporary();
     let out = folder.join("report");
-    let written = finish(Csv::begin(&dossier, &out, false, false).unwrap(), &dossier, &journal(&["a", "b"]));
+    let written = finish(Csv::begin(&dossier, &out, false, None).unwrap(), &dossier, &journal(&["a", "b"]));
     let rows = |name: &str| records(&out.join(format!("{name}.csv")));
     for (name, n) in &written.rows {
         assert_eq!(rows(&name.to_lowercase()).len() as u64, n + 1, "{name}");
@@ -49,7 +49,7 @@ fn no_cell_is_read_as_a_formula_and_how_many_would_be_is_said() {
     let dossier = scene.before();
     let (_dir, folder) = temporary();
     let out = folder.join("report");
-    let written = finish(Csv::begin(&dossier, &out, true, false).unwrap(), &dossier, &journal(&HOSTILE));
+    let written = finish(Csv::begin(&dossier, &out, true, None).unwrap(), &dossier, &journal(&HOSTILE));
     let mut neutralised = 0;
     for entry in fs::read_dir(&out).unwrap() {
         let path = entry.unwrap().path();
@@ -77,10 +77,22 @@ fn a_folder_that_is_there_stays_as_it_is_and_a_sheet_may_go_alone() {
     let out = folder.join("report");
     fs::create_dir(&out).unwrap();
     fs::write(out.join("refunds.csv"), "mine").unwrap();
-    let refused = Csv::begin(&dossier, &out, false, false).err().unwrap();
+    let refused = Csv::begin(&dossier, &out, false, None).err().unwrap();
     assert!(refused.hint.unwrap().contains("--force"));
     assert_eq!(fs::read_to_string(out.join("refunds.csv")).unwrap(), "mine");
-    finish(Csv::begin(&dossier, &out, false, true).unwrap(), &dossier, &[]);
+    let refused = Csv::begin(&dossier, &out, false, Some(Kind::Folder)).err().unwrap();
+    assert!(refused.message.contains("refunds.csv"), "{}", refused.message);
+    assert_eq!(fs::read_to_string(out.join("refunds.csv")).unwrap(), "mine");
+    fs::remove_file(out.join("refunds.csv")).unwrap();
+    // What comes while it is being written is seen, too.
+    let late = Csv::begin(&dossier, &out, false, Some(Kind::Folder)).unwrap();
+    fs::write(out.join("notes.txt"), "mine").unwrap();
+    let refused = Box::new(late).end(&dossier).err().unwrap();
+    assert!(refused.message.contains("notes.txt"), "{}", refused.message);
+    fs::remove_file(out.join("notes.txt")).unwrap();
+    for _ in 0..2 {
+        finish(Csv::begin(&dossier, &out, false, Some(Kind::Folder)).unwrap(), &dossier, &[]);
+    }
     assert!(records(&out.join("refunds.csv")).len() > 5);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
 

@@ -50,7 +50,7 @@ fn a_million_purchases_are_written_without_another_copy_of_them() {
     let (_dir, folder) = temporary();
     type Begin<'b> = &'b dyn Fn() -> Box<dyn Export>;
     let formats: [(&str, Begin<'_>, u64); 4] = [
-        ("csv", &|| Box::new(Csv::begin(&dossier, &folder.join("csv"), false, false).unwrap()), 64),
+        ("csv", &|| Box::new(Csv::begin(&dossier, &folder.join("csv"), false, None).unwrap()), 64),
         ("json", &|| Box::new(Json::begin(&dossier, target(&folder.join("r.json"))).unwrap()), 64),
         (
             "html",

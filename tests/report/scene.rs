@@ -202,7 +202,7 @@ pub fn journal(notes: &[&'static str]) -> Vec<Vec<Cell<'static>>> {
 
 /// A file to write to.
 pub fn target(path: &Path) -> Target {
-    Target::new(Some(path), false).unwrap()
+    Target::new(Some(path), None).unwrap()
 }
 
 /// Adds entries, and ends.

@@ -3,19 +3,21 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use csv::{Terminator, Writer, WriterBuilder};
 use tempfile::TempDir;
 
+use super::over::{Kind, must_be_free};
 use super::sums::{MONEY, STOCK, money_rows, stock_rows};
-use super::target::{Target, cannot_write, folder, must_be_free, name_folder};
+use super::target::{Target, cannot_write, folder, name_folder};
 use super::{Export, Written, count};
 use crate::core::dossier::Dossier;
 use crate::core::dossier::sheets::{Cell, Sheet};
 use crate::error::{Error, Result};
 
+const SUMMARY: [&str; 2] = ["Item", "Value"];
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// One sheet that is being written.
@@ -71,15 +73,29 @@ pub(super) fn shown<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
 /// Takes the rows of a file.
 type Put<'p, 'd> = &'p mut dyn FnMut(&[Cell<'d>]) -> Result<()>;
 
-fn titles(sheet: Sheet) -> Vec<&'static str> {
+pub(super) fn titles(sheet: Sheet) -> Vec<&'static str> {
     sheet.columns().iter().map(|c| c.title).collect()
+}
+
+/// The files of a folder, and the titles of each.
+pub(super) fn files() -> Vec<(String, Vec<&'static str>)> {
+    let beside = [("summary", SUMMARY.to_vec()), ("money", MONEY.to_vec()), ("stock", STOCK.to_vec())];
+    let beside = beside.into_iter().map(|(name, titles)| (name.to_owned(), titles));
+    let sheets = Sheet::ALL.into_iter().map(|sheet| (sheet.name(), titles(sheet)));
+    beside.chain(sheets).map(|(name, titles)| (format!("{name}.csv"), titles)).collect()
+}
+
+/// The first bytes of a file with these titles.
+pub(super) fn header(bom: bool, titles: &[&str]) -> io::Result<Vec<u8>> {
+    let Records { writer, .. } = Records::new(Vec::new(), bom, titles)?;
+    writer.into_inner().map_err(|e| io::Error::other(e.to_string()))
 }
 
 /// A folder of files, one a sheet.
 pub struct Csv {
     dir: TempDir,
     path: PathBuf,
-    force: bool,
+    over: Option<Kind>,
     bom: bool,
     journal: Records<BufWriter<File>>,
     rows: Vec<(&'static str, u64)>,
@@ -90,18 +106,14 @@ impl Csv {
     /// Writes every sheet but the journal.
     ///
     /// # Errors
-    /// Usage, where the folder is there and `force` is not said; failure, where it cannot be written.
-    pub fn begin(dossier: &Dossier<'_>, path: &Path, bom: bool, force: bool) -> Result<Self> {
-        must_be_free(path, force)?;
-        if path.is_file() {
-            return Err(Error::usage(format!("{} is a file, and CSV is a folder of files", path.display()))
-                .hint("name a folder with --output, or one sheet with --sheet"));
-        }
+    /// Usage, where something is there that is not `over`; failure, where it cannot be written.
+    pub fn begin(dossier: &Dossier<'_>, path: &Path, bom: bool, over: Option<Kind>) -> Result<Self> {
+        must_be_free(path, over)?;
         let dir = TempDir::with_prefix_in(".onefold-", folder(path)).map_err(|e| cannot_write(path, &e))?;
         let journal = open(dir.path(), "journal", &titles(Sheet::Journal), bom, path)?;
         let mut csv =
-            Self { dir, path: path.to_owned(), force, bom, journal, rows: Vec::new(), neutralised: 0 };
-        csv.file("summary", "Summary", &["Item", "Value"], &mut |put| {
+            Self { dir, path: path.to_owned(), over, bom, journal, rows: Vec::new(), neutralised: 0 };
+        csv.file("summary", "Summary", &SUMMARY, &mut |put| {
             dossier.facts().into_iter().try_for_each(|(name, value)| put(&[Cell::Text(name.into()), value]))
         })?;
         csv.file("money", "Money", &MONEY, &mut |put| {
@@ -164,7 +176,7 @@ impl Export for Csv {
         let flushed = writer.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
         let file = flushed.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
         file.sync_all().map_err(|e| cannot_write(&self.path, &e))?;
-        name_folder(self.dir.path(), &self.path, self.force)?;
+        name_folder(self.dir.path(), &self.path, self.over)?;
         Ok(Written { rows: self.rows, notes: notes(neutralised) })
     }
 }

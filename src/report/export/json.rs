@@ -14,6 +14,9 @@ use crate::core::plan::PlannedIntent;
 use crate::core::words::finding_in_words;
 use crate::error::Result;
 
+/// By which a report is known.
+pub(super) const BEGINS: &str = "{\n\"plan_id\": ";
+
 /// One object that is being written; an intent at a time, since there may be a million.
 pub struct Json {
     out: Target,
@@ -30,7 +33,6 @@ impl Json {
         let mut json = Self { out, entries: 0, intents: 0 };
         let plan = dossier.plan;
         let head = [
-            ("plan_id", json!(plan.plan_id)),
             ("digest", json!(plan.digest)),
             ("as_of", json!(plan.as_of)),
             ("made_at", json!(plan.made_at)),
@@ -42,7 +44,9 @@ impl Json {
             ("outside_sums", json!(plan.outside_sums)),
             ("report", head(dossier)),
         ];
-        json.text("{\n")?;
+        json.text(BEGINS)?;
+        json.value(&plan.plan_id)?;
+        json.text(",\n")?;
         for (name, value) in head {
             json.text(&format!("\"{name}\": "))?;
             json.value(&value)?;

@@ -3,6 +3,7 @@
 mod csv;
 mod html;
 mod json;
+mod over;
 mod sums;
 mod target;
 mod xlsx;
@@ -10,7 +11,8 @@ mod xlsx;
 pub use csv::{Csv, OneSheet};
 pub use html::{Html, Limits};
 pub use json::Json;
-pub use target::{Target, must_be_free};
+pub use over::{Kind, must_be_free};
+pub use target::Target;
 pub use xlsx::{ROWS_A_SHEET, Xlsx};
 
 use crate::core::dossier::Dossier;

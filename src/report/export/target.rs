@@ -7,23 +7,26 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::over::{Kind, must_be_free};
 use crate::error::{Error, Result};
 
 /// A file to be, or stdout.
 pub enum Target {
-    File { file: BufWriter<NamedTempFile>, path: PathBuf, force: bool },
+    File { file: BufWriter<NamedTempFile>, path: PathBuf, over: Option<Kind> },
     Stdout(BufWriter<io::Stdout>),
 }
 
 impl Target {
+    /// `over` is what it may be written over.
+    ///
     /// # Errors
-    /// Usage, where the file is there and `force` is not said, or there is no folder for it.
-    pub fn new(path: Option<&Path>, force: bool) -> Result<Self> {
+    /// Usage, where something else is there, or there is no folder for it.
+    pub fn new(path: Option<&Path>, over: Option<Kind>) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
-        must_be_free(path, force)?;
+        must_be_free(path, over)?;
         let file =
             NamedTempFile::with_prefix_in(".onefold-", folder(path)).map_err(|e| cannot_write(path, &e))?;
-        Ok(Self::File { file: BufWriter::new(file), path: path.to_owned(), force })
+        Ok(Self::File { file: BufWriter::new(file), path: path.to_owned(), over })
     }
 
     /// What is written so far gets its name.
@@ -39,10 +42,12 @@ impl Target {
                 }
                 _ => Ok(()),
             },
-            Self::File { file, path, force } => {
+            Self::File { file, path, over } => {
                 let file = file.into_inner().map_err(|e| cannot_write(&path, e.error()))?;
                 file.as_file().sync_all().map_err(|e| cannot_write(&path, &e))?;
-                let named = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+                // It may have come in the meantime.
+                must_be_free(&path, over)?;
+                let named = if over.is_some() { file.persist(&path) } else { file.persist_noclobber(&path) };
                 named.map(drop).map_err(|e| match e.error.kind() {
                     io::ErrorKind::AlreadyExists => is_there(&path),
                     _ => cannot_write(&path, &e.error),
@@ -82,16 +87,6 @@ impl Write for Target {
     }
 }
 
-/// # Errors
-/// Usage, where a file or folder is there and may not be replaced, or there is no folder for it.
-pub fn must_be_free(path: &Path, force: bool) -> Result<()> {
-    if !folder(path).is_dir() {
-        return Err(Error::usage(format!("there is no folder {}", folder(path).display()))
-            .hint("make it, or name a file in another folder"));
-    }
-    if !force && path.exists() { Err(is_there(path)) } else { Ok(()) }
-}
-
 pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -106,13 +101,12 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Error {
         .hint("name another place with --output")
 }
 
-/// Gives a finished folder its name. One that is there is kept but for the files that are new in it.
-pub(super) fn name_folder(from: &Path, to: &Path, force: bool) -> Result<()> {
+/// Gives a finished folder its name. One that is there holds nothing but files of
+/// the same names, which are replaced.
+pub(super) fn name_folder(from: &Path, to: &Path, over: Option<Kind>) -> Result<()> {
+    must_be_free(to, over)?;
     if !to.exists() {
         return fs::rename(from, to).map_err(|e| cannot_write(to, &e));
-    }
-    if !force {
-        return Err(is_there(to));
     }
     for entry in fs::read_dir(from).map_err(|e| cannot_write(to, &e))? {
         let entry = entry.map_err(|e| cannot_write(to, &e))?;

@@ -22,6 +22,10 @@ use crate::report::on_one_line;
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 
+/// By which a page is known to be a report.
+pub(super) const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+    <meta name=\"generator\" content=\"onefold report\">\n";
+
 /// How much a page lists; the rest is told, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -115,7 +119,7 @@ impl Html {
             format!("<span>carried out <b>{first}</b> to <b>{last}</b></span>")
         });
         self.put(&format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+            "{BEGINS}\
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
              style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
