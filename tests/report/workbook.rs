@@ -48,6 +48,11 @@ fn every_sheet_has_its_rows_and_cells_are_what_they_should_be() {
     let (_dir, folder) = temporary();
     let path = folder.join("report.xlsx");
     let written = written(&dossier, &path, ROWS_A_SHEET, &["a", "b", "c"]);
+    // Version 4.5, zip64, is what some spreadsheets do not open.
+    let bytes = std::fs::read(&path).unwrap();
+    let heads = bytes.windows(4).enumerate().filter(|(_, four)| four == b"PK\x03\x04");
+    let versions: Vec<_> = heads.map(|(at, _)| bytes[at + 4]).collect();
+    assert!(versions.len() > 10 && versions.iter().all(|v| *v < 45), "{versions:?}");
     let sheets = sheets(&path);
     for (name, n) in &written.rows {
         assert_eq!(sheets[*name].rows().count() as u64, n + 1, "{name}");

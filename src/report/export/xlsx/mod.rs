@@ -18,6 +18,8 @@ use summary::Summary;
 
 /// Rows that a sheet of a workbook may have, its header included.
 pub const ROWS_A_SHEET: u32 = 1_048_576;
+/// Rows up to which a workbook needs no zip64, which not every spreadsheet opens.
+const SMALL: u64 = 1_000_000;
 /// Characters that a cell may have.
 const CELL: usize = 32_767;
 /// From here on a spreadsheet's number is no longer exact in every decimal: 15 digits.
@@ -105,7 +107,6 @@ impl Xlsx {
         let mut book = Workbook::new();
         // What is written goes to nameless files beside the target first.
         book.set_tempdir(scratch).map_err(failed)?;
-        book.use_zip_large_file(true);
         book.add_worksheet().set_name("Summary").map_err(failed)?;
         let parts = Sheet::ALL.iter().map(|_| Parts::default()).collect();
         let (formats, rows_a_sheet) = (Formats::new(), rows_a_sheet.clamp(2, ROWS_A_SHEET));
@@ -295,6 +296,8 @@ impl Export for Xlsx {
             .write(dossier, &notes)
             .map_err(failed)?;
         let rows = Sheet::ALL.into_iter().map(|s| (s.title(), self.parts[s as usize].rows())).collect();
+        let all: u64 = self.parts.iter().map(Parts::rows).sum();
+        self.book.use_zip_large_file(all > SMALL);
         self.book.save_to_writer(&mut self.out).map_err(failed)?;
         self.out.end()?;
         Ok(Written { rows, notes })
