@@ -406,7 +406,7 @@ impl<'a> Dossier<'a> {
             maybe(charge.and_then(|c| c.order_id.as_ref()).map(|o| o.as_str())),
             text(step.id.as_str()),
             maybe(charge.map(|c| c.provider.as_str())),
-            maybe(charge.and_then(|c| c.provider_txn_id.as_deref())),
+            maybe(charge.and_then(|c| c.provider_txn_id.as_deref()).map(|t| self.text(t))),
             text(self.state_of(intent, step)),
             end.map_or(Cell::None, |e| Cell::Time(e.at)),
             text(&step.step_key),
