@@ -334,8 +334,15 @@ fn table(dossier: &Dossier<'_>) -> Report {
     let report = Report::new(json!(null)).title(format!("{}: {}", plan.plan_id, dossier.scope().in_words()));
     let report = what_happens(report, dossier);
     let report = needs_a_person(report, dossier);
-    let report = tell_sums(report.title("Sums").table(outcomes(&plan.intents)), &plan.sums)
-        .table(outside(&plan.outside_sums));
+    let mut report = tell_sums(report.title("Sums").table(outcomes(&plan.intents)), &plan.sums);
+    if !plan.outside_sums.is_empty() {
+        report = report
+            .line(format!(
+                "Outside the sums as planned, at {}; what became of it since is not in it:",
+                plan.as_of
+            ))
+            .table(outside(&plan.outside_sums));
+    }
     report
         .title("About")
         .table(facts)

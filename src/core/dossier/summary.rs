@@ -58,7 +58,7 @@ impl<'a> Dossier<'a> {
         for money in &plan.outside_sums {
             let sum = money.currency.show(money.amount_minor);
             facts.push(say(
-                &format!("Outside the sums, {}", money.status),
+                &format!("Outside the sums when planned, {}", money.status),
                 format!("{sum} on {} charges of tenant {}", money.charges, money.tenant_id),
             ));
         }

@@ -101,6 +101,7 @@ fn head(dossier: &Dossier<'_>) -> Value {
         "made_by": dossier.text(dossier.made_by),
         "superseded_by": dossier.superseded_by,
         "read_at": dossier.read_at,
+        "outside_sums_as_of": dossier.plan.as_of,
         "freeze": freeze,
         "approvals": approvals,
         "heads": heads,
