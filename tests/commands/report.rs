@@ -7,6 +7,7 @@ use crate::{doubled, on_each_database};
 
 on_each_database![
     before_during_and_after_it_says_how_far_things_are,
+    money_outside_the_sums_is_told_as_it_was_planned,
     a_file_is_written_whole_and_never_over_another,
     what_cannot_be_written_says_what_to_type,
     pseudonyms_are_the_same_in_every_report_and_nobodys_id_is_left,
@@ -71,6 +72,24 @@ fn before_during_and_after_it_says_how_far_things_are(site: &Site) {
     assert!(released.contains("t,show,1,1,H-B,B,"), "{released}");
     let line = ["--format", "csv", "--sheet", "journal"];
     assert_eq!(report(&line).ends(0).stdout.lines().count(), json["journal"].as_array().unwrap().len() + 1);
+}
+
+fn money_outside_the_sums_is_told_as_it_was_planned(site: &Site) {
+    let mut book = doubled();
+    book.payment("P-X", "nowhere", 70, "DISPUTED").user_id = "u9".into();
+    site.import(&book.ledgers);
+    site.freeze();
+    let plan = site.plan();
+    let report = |more: &[&str]| site.run(&[&["report", &plan], more].concat()).ends(0);
+    let said = "Outside the sums when planned, DISPUTED";
+    report(&[]).prints("Outside the sums as planned, at ").prints(said);
+    report(&["--format", "html"]).prints(said);
+    let json = site.json(&["report", &plan]);
+    assert_eq!(json["report"]["outside_sums_as_of"], json["as_of"]);
+    assert_eq!(json["outside_sums"][0]["status"], "DISPUTED");
+    let folder = site.path("sheets");
+    report(&["--format", "csv", "--output", &text(&folder)]);
+    assert!(fs::read_to_string(folder.join("summary.csv")).unwrap().contains(said));
 }
 
 fn a_file_is_written_whole_and_never_over_another(site: &Site) {
