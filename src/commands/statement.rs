@@ -71,6 +71,13 @@ pub async fn run(
         comparison.line(line);
     };
     let notes = read_statement(path, &options, &mut take, &mut |read| progress.at(format!("{read} lines")))?;
+    if lines == 0 {
+        return Err(Error::usage(format!(
+            "{} has a header and no line: there is nothing to compare",
+            path.display()
+        ))
+        .hint("look whether the provider's file is whole; one that is empty proves nothing"));
+    }
     let mut providers = BTreeSet::new();
     let mut rows = 0;
     store
@@ -137,18 +144,31 @@ fn not_compared(compared: &Compared) -> Vec<String> {
         Some(Window { from, to }) => {
             let from = from.map(|t| format!(" from {t}")).unwrap_or_default();
             let to = to.map(|t| format!(" before {t}")).unwrap_or_default();
-            format!("The statement must have what was captured{from}{to}.")
+            let own = if compared.window_is_its_own {
+                " These are its own first and last time: what it must have, say with --from and --to."
+            } else {
+                ""
+            };
+            format!("The statement must have what was captured{from}{to}.{own}")
         }
         None => "What the ledger has and the statement does not is not compared: the file has no times, and \
                  neither --from nor --to says when it begins and ends."
             .to_owned(),
     };
+    let sums: Vec<_> =
+        compared.minor_outside_window.iter().map(|(currency, minor)| currency.show(*minor)).collect();
+    let why = match compared.window {
+        None => "",
+        Some(_) if compared.window_is_its_own => ", captured before or after its own times",
+        Some(_) => ", captured outside that time",
+    };
+    let outside = format!("that the statement does not have ({}){why}", sums.join(", "));
     let left = [
         (compared.lines_of_other_types, "line", "of other types"),
         (compared.lines_outside_scope, "line", "about payments outside the scope"),
         (compared.lines_outside_window, "line", "from outside that time"),
         (compared.rows_without_charge, "payment", "without the provider's transaction"),
-        (compared.rows_outside_window, "payment", "that the statement does not have and need not"),
+        (compared.rows_outside_window, "payment", outside.as_str()),
         (compared.refunds_in_motion, "refund", "under way"),
     ];
     let left: Vec<_> = left

@@ -4,7 +4,7 @@
 //! Charges are told apart by the provider's name of them (`provider_txn_id`). A ledger row says what went
 //! back of a charge, and not when: so refunds are compared as what went back of a charge in all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -89,6 +89,8 @@ impl Window {
 pub struct Compared {
     /// The charges that the statement is expected to have; `None` where nobody said, and it has no times.
     pub window: Option<Window>,
+    /// Whether the window is the period of the statement's own times, since nobody said another.
+    pub window_is_its_own: bool,
     /// Charges that both have.
     pub charges: u64,
     /// By charge, then by how they differ.
@@ -101,9 +103,11 @@ pub struct Compared {
     pub lines_outside_window: u64,
     /// Captured rows of the ledger without the provider's name of their charge.
     pub rows_without_charge: u64,
-    /// Captured rows that the statement does not have and need not: captured outside the window, or
-    /// there is none.
+    /// Captured rows that the statement does not have: captured outside the window, or there is none.
+    /// Only where a person gave the window need it not have them.
     pub rows_outside_window: u64,
+    /// What those captured, in minor units.
+    pub minor_outside_window: BTreeMap<Currency, i128>,
     /// Refunds that are under way: the statement may have them or not.
     pub refunds_in_motion: u64,
 }
@@ -214,6 +218,8 @@ impl Comparison {
                 self.sides.insert(name.clone(), Sides { booked, ..Sides::default() });
             } else {
                 self.compared.rows_outside_window += 1;
+                *self.compared.minor_outside_window.entry(row.currency).or_default() +=
+                    i128::from(row.amount_minor);
             }
             return;
         };
@@ -234,6 +240,7 @@ impl Comparison {
         let window = self.window();
         let mut compared = std::mem::take(&mut self.compared);
         compared.window = window;
+        compared.window_is_its_own = self.asked.is_none() && window.is_some();
         for (charge, said) in std::mem::take(&mut self.odd_refunds) {
             let booked = self.sides.get(&charge).and_then(|sides| sides.booked.as_ref());
             compared.differences.push(difference(Differs::CurrencyDiffers, &charge, Some(said), booked));

@@ -4,7 +4,11 @@ use crate::common::book::Book;
 use crate::common::site::{Site, text};
 use crate::on_each_database;
 
-on_each_database![names_what_only_one_side_knows_and_changes_nothing, bad_input_is_named_with_its_place];
+on_each_database![
+    names_what_only_one_side_knows_and_changes_nothing,
+    what_is_not_compared_is_told_and_an_empty_statement_is_refused,
+    bad_input_is_named_with_its_place,
+];
 
 fn statement(site: &Site, csv: &str) -> String {
     let path = site.path("settled.csv");
@@ -70,6 +74,30 @@ fn names_what_only_one_side_knows_and_changes_nothing(site: &Site) {
         .ends(5)
         .prints("CHARGE_ONLY_IN_STATEMENT ch_1");
     assert_eq!(site.ledgers(), before);
+}
+
+fn what_is_not_compared_is_told_and_an_empty_statement_is_refused(site: &Site) {
+    charges(site);
+    let file = statement(site, "charge,amount,currency,type,time\n");
+    site.run(&["reconcile", "--statement", &file]).fails(2, &["settled.csv has a header and no line"]);
+    // The others were captured before the only line of the statement.
+    let file =
+        statement(site, "charge,amount,currency,type,time\nch_1,1000,CNY,charge,2027-01-01T00:00:00Z\n");
+    let line = ["reconcile", "--statement", &file];
+    site.run(&line)
+        .ends(0)
+        .prints("These are its own first and last time")
+        .prints("--from and --to")
+        .prints("3 payments that the statement does not have (30.00 CNY), captured before or after")
+        .does_not_print("need not");
+    let compared = &site.json(&line)["compared"];
+    assert_eq!(compared["window_is_its_own"], true);
+    assert_eq!(compared["minor_outside_window"]["CNY"], 3000);
+    let line = [&line[..], &["--from", "2026-12-01T00:00:00Z", "--to", "2027-02-01T00:00:00Z"]].concat();
+    site.run(&line)
+        .ends(0)
+        .prints("3 payments that the statement does not have (30.00 CNY), captured outside that time")
+        .does_not_print("its own");
 }
 
 fn bad_input_is_named_with_its_place(site: &Site) {

@@ -124,6 +124,7 @@ fn only_what_the_statement_must_have_is_missed() {
     let rows = [paid("a", "CAPTURED", 0), paid("b", "CAPTURED", 400)];
     let none = compare(None, &[], &rows);
     assert_eq!((told(&none), none.rows_outside_window, none.window), (vec![], 2, None));
+    assert_eq!(none.minor_outside_window, [("CNY".parse().unwrap(), 2000)].into());
     let early = Some(Window { from: None, to: Some(at(100)) });
     assert_eq!(compare(early, &[], &rows).rows_outside_window, 2, "the end is excluded");
     assert_eq!(compare(whole(), &[], &rows).differences.len(), 2);
