@@ -138,7 +138,10 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         )
     });
     let caveat = under.as_ref().and_then(caveat);
-    let mut report = caveat.into_iter().chain(narrowed).fold(report, Report::line);
+    // A narrowed freeze may hold nothing more of a scope that is right.
+    let nothing = (plan.intents.is_empty() && narrowed.is_none())
+        .then(|| "No row is in scope: is the name right?".to_owned());
+    let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
     let report = if args.files.is_some() {
         report

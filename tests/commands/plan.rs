@@ -27,7 +27,9 @@ fn under_a_freeze_it_takes_its_time_else_it_is_a_dry_run(site: &Site) {
     site.run(&["plan", "--show", "show"])
         .ends(0)
         .prints("a dry run")
-        .prints("freeze the scope and plan again");
+        .prints("freeze the scope and plan again")
+        .does_not_print("No row is in scope");
+    site.run(&["plan", "--show", "shwo"]).ends(0).prints("No row is in scope: is the name right?");
     let freeze = site.json(&["freeze", "--show", "show", "--reason", "x"])["freeze"].clone();
     let plan = site.json(&["plan"]);
     assert_eq!(plan["as_of"], freeze["frozen_at"]);
