@@ -217,11 +217,21 @@ async fn remove(outside: &Database, queries: &Queries, name: &str, folder: Optio
         .await
 }
 
-/// Removes the files of a scratch, and then the folder, which holds nothing else.
+/// Removes the files of a scratch, and then the folder; nothing, where it holds something else.
 fn remove_folder(folder: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::failure(format!("{}: {e}", folder.display()));
-    for end in ["", "-wal", "-shm", "-journal"] {
-        match std::fs::remove_file(folder.join(format!("{FILE}{end}"))) {
+    let files = ["", "-wal", "-shm", "-journal"].map(|end| format!("{FILE}{end}"));
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if !files.iter().any(|file| name == file.as_str()) {
+            return Err(Error::failure(format!(
+                "it holds {}, which is not a drill's: nothing of it is removed",
+                name.to_string_lossy()
+            )));
+        }
+    }
+    for file in files {
+        match std::fs::remove_file(folder.join(file)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
             _ => {}
         }

@@ -111,7 +111,7 @@ fn a_drill_that_fails_removes_its_scratch(site: &Site) {
     let (child, scratch) = endless(site);
     let began = Instant::now();
     // Somebody takes a table away.
-    while !may(site, &scratch, "ALTER TABLE {}orders RENAME TO gone") {
+    while !may(site, &scratch, "DROP TABLE {}orders") {
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -146,6 +146,31 @@ fn what_a_killed_drill_left_is_removed_where_its_marker_proves_it(site: &Site) {
         .warns(&format!("{scratch} is named like a drill's own, and is left alone"));
     assert!(scratches(site).contains(&scratch));
     assert!(may(site, &scratch, &format!("UPDATE {{}}onefold_drill SET name = '{scratch}'")));
+    // What somebody has put there, or built upon it, is not removed with it.
+    let guest = match site.kind() {
+        Kind::Sqlite => Some(file(site).with_file_name(&scratch).join("notes.txt")),
+        _ => None,
+    };
+    if let Some(guest) = &guest {
+        std::fs::write(guest, "mine").unwrap();
+    }
+    if site.kind() == Kind::Postgres {
+        site.sql(&format!("CREATE VIEW leans AS SELECT * FROM {scratch}.orders"));
+    }
+    if site.kind() != Kind::Mariadb {
+        assert_eq!(fate(&site.json(&["guard", "drill"])).as_deref(), Some("kept"));
+        assert!(may(site, &scratch, "SELECT * FROM {}orders"), "all of it is left");
+    }
+    if let Some(guest) = &guest {
+        assert_eq!(std::fs::read_to_string(guest).unwrap(), "mine");
+        std::fs::remove_file(guest).unwrap();
+    }
+    if site.kind() == Kind::Postgres {
+        site.sql("DROP VIEW leans");
+        site.sql(&format!("CREATE TABLE {scratch}.guest (id BIGINT)"));
+        assert_eq!(fate(&site.json(&["guard", "drill"])).as_deref(), Some("kept"));
+        site.sql(&format!("DROP TABLE {scratch}.guest"));
+    }
     // On MariaDB the drill of another test may be faster.
     let removed: Ran = site.run(&["guard", "drill"]).ends(0);
     if site.kind() != Kind::Mariadb {
