@@ -71,14 +71,14 @@ fn endless(site: &Site) -> (std::process::Child, String) {
     process.env("ONEFOLD_OWNER", &me).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = process.spawn().unwrap();
     let began = Instant::now();
-    loop {
-        let ours = scratches(site).into_iter().find(|name| is_of(site, name, &me));
-        if let Some(ours) = ours {
-            return (child, ours);
-        }
+    let ours = || scratches(site).into_iter().find(|name| is_of(site, name, &me));
+    let ours = std::iter::repeat_with(|| {
         assert!(began.elapsed() < Duration::from_secs(60), "no scratch came to be");
         std::thread::sleep(Duration::from_millis(10));
-    }
+        ours()
+    });
+    let ours = ours.flatten().next().unwrap();
+    (child, ours)
 }
 
 fn the_real_tables_are_as_they_were(site: &Site) {

@@ -25,7 +25,7 @@ fn sheets(path: &Path) -> Sheets {
 
 fn column(sheet: &Range<Data>, title: &str) -> usize {
     let header = sheet.rows().next().unwrap();
-    header.iter().position(|c| c.to_string() == title).unwrap_or_else(|| panic!("no {title} in {header:?}"))
+    header.iter().position(|c| *c == title).unwrap_or_else(|| panic!("no {title} in {header:?}"))
 }
 
 /// The cells under a title.
