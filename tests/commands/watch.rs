@@ -25,7 +25,7 @@ fn it_ends_by_itself_once_nothing_new_comes(site: &Site) {
     site.run(&["frozen", "--order", "A", "--tenant", "t", "--effect", "ticketing"]).ends(7);
     let line = ["watch", "--every", "1s", "--until-quiet", "1s"];
     let ran = site.run(&line).ends(0);
-    let last: Vec<_> = ran.stdout.lines().filter(|l| l.contains('▁')).next_back().unwrap().split(' ').collect();
+    let last: Vec<_> = ran.stdout.lines().rfind(|l| l.contains('▁')).unwrap().split(' ').collect();
     let [_, orders, doubles, _, late, held, waiting] =
         last.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>()[..]
     else {
