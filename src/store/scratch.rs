@@ -6,6 +6,7 @@
 //! to be a drill's own is ever removed.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqlx::any::AnyRow;
 
@@ -23,6 +24,9 @@ const PREFIX: &str = "onefold_drill_";
 const FILE: &str = "drill.db";
 /// How long a marker says that its drill is at work, unless it is renewed.
 const LEASE: Span = Span::from_mins(3);
+
+/// How long connections may take to come back before a scratch is removed without them.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// A scratch that this process has made.
 pub struct Scratch {
@@ -157,7 +161,9 @@ impl Scratch {
     /// # Errors
     /// Failure, naming what is left.
     pub async fn remove(self) -> Result<()> {
-        self.inside.close().await;
+        // A connection that does not come back in time is not waited for: what it still holds in the scratch is
+        // waited for by the database, for no longer than any lock.
+        let _ = tokio::time::timeout(CLOSING, self.inside.close()).await;
         remove(&self.outside, &self.queries, &self.name, self.folder.as_deref()).await.map_err(|e| {
             e.context(format!("{} could not be removed", self.name)).hint("the next drill removes it")
         })
@@ -207,8 +213,11 @@ async fn remove(outside: &Database, queries: &Queries, name: &str, folder: Optio
     }
     let file = format!("scratch/{}/drop", outside.dialect.folder());
     let drop = outside.scratch_statement(queries, &file, &[("scratch", name)], &Values::new())?;
+    let wait_briefly = queries.get(&format!("enforce/{}/wait_briefly", outside.dialect.folder()))?;
     outside
         .transaction(async |tx| {
+            // A transaction that was given up half-way may still hold a table of it.
+            outside.run_script(tx, &code(wait_briefly)).await?;
             if !is_its_own(outside.marker_on(tx, queries, name).await?) {
                 return Err(unproven());
             }
