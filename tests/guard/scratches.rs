@@ -61,7 +61,9 @@ fn is_of(site: &Site, scratch: &str, made_by: &str) -> bool {
     // A second marker of its name is refused, if there is a first.
     let twice =
         format!("INSERT INTO {{}}onefold_drill SELECT * FROM {{}}onefold_drill WHERE made_by = '{made_by}'");
-    may(site, scratch, "SELECT 1 FROM {}onefold_drill") && !may(site, scratch, &twice)
+    let is_there = || may(site, scratch, "SELECT 1 FROM {}onefold_drill");
+    // Another drill may be removing what an earlier one left.
+    is_there() && !may(site, scratch, &twice) && is_there()
 }
 
 /// Starts a drill that would never end, and gives it with its scratch once that is there.
