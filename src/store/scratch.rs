@@ -26,7 +26,7 @@ const FILE: &str = "drill.db";
 const LEASE: Span = Span::from_mins(3);
 
 /// How long connections may take to come back before a scratch is removed without them.
-const CLOSING: Duration = Duration::from_secs(10);
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// A scratch that this process has made.
 pub struct Scratch {
