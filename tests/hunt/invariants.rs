@@ -7,6 +7,7 @@ use onefold::core::plan::{Finding, Outcome};
 use onefold::core::status::{Ledger, PaymentStatus};
 use onefold::execute::IntentEnd;
 use onefold::providers::Ask;
+use onefold::store::Store;
 
 use super::bank::{Bank, Books, Fate};
 use super::ground::{Layout, Site};
@@ -50,9 +51,6 @@ pub async fn broken(site: &mut Site, bank: &Bank, end: &End, calm: Option<&Vec<V
         layout: site.layout,
     };
     let mut broken = books.outrages.clone();
-    // Whatever clashed, was rolled back or was broken off, the journal has no hole.
-    let journal = site.stores[0].verify_journal(|_| ()).await.unwrap();
-    broken.extend(journal.misfits.iter().map(|misfit| format!("the journal does not fit: {misfit:?}")));
     broken.extend(left.money_goes_back_once());
     broken.extend(left.what_is_kept_is_paid());
     broken.extend(left.ledger_and_bank_agree());
@@ -70,6 +68,12 @@ pub async fn broken(site: &mut Site, bank: &Bank, end: &End, calm: Option<&Vec<V
         }
     }
     broken
+}
+
+/// Whatever clashed, was rolled back or was broken off, the journal has no hole.
+pub async fn holes(store: &Store) -> Vec<String> {
+    let journal = store.verify_journal(|_| ()).await.unwrap();
+    journal.misfits.iter().map(|misfit| format!("the journal does not fit: {misfit:?}")).collect()
 }
 
 impl Left<'_> {

@@ -115,7 +115,11 @@ impl Lane {
             stage.turn_clock(later);
             call_back(site, &bank).await;
             match quiet(site, closer(&stores[WORKERS], &bank, &self.mutant), &bank).await {
-                Ok(end) => invariants::broken(site, &bank, &end, calm).await,
+                Ok(end) => {
+                    let mut broken = invariants::broken(site, &bank, &end, calm).await;
+                    broken.extend(invariants::holes(&stores[WORKERS]).await);
+                    broken
+                }
                 Err(why) => vec![why],
             }
         }));

@@ -42,6 +42,7 @@ async fn disarm(db: &Db) {
             for name in [
                 "onefold_journal_is_kept_as_it_is",
                 "onefold_journal_is_kept",
+                "onefold_journal_is_chained",
                 "onefold_heads_are_kept_as_they_are",
                 "onefold_heads_are_kept",
             ] {
@@ -209,8 +210,11 @@ on_every_database! {
         assert!(now.fits(), "{now:?}");
         assert_eq!((now.not_chained, now.entries, now.covered), (2, 3, 3));
         assert_eq!(store.history(&Search::default()).await.unwrap().len(), 4);
-        // One that comes later and has no chain is none of ours.
-        db.run("INSERT INTO onefold_journal (at_us, actor, event) VALUES (1, 'op', 'froze')").await;
+        // One that comes later and has no chain is none of ours: it is refused, and found where it was not.
+        let unchained = "INSERT INTO onefold_journal (at_us, actor, event) VALUES (1, 'op', 'froze')";
+        assert!(!db.try_run(unchained).await);
+        disarm(&db).await;
+        db.run(unchained).await;
         let now = verified(&store).await;
         assert!(now.misfits[0].why.contains("it stands in no chain"), "{now:?}");
     }

@@ -5,7 +5,7 @@ BEGIN SELECT RAISE(ABORT, 'onefold_journal is append-only: no entry is changed')
 CREATE TRIGGER IF NOT EXISTS onefold_journal_is_kept BEFORE DELETE ON onefold_journal
 BEGIN SELECT RAISE(ABORT, 'onefold_journal is append-only: no entry is taken away'); END;
 CREATE TRIGGER IF NOT EXISTS onefold_journal_is_not_replaced BEFORE INSERT ON onefold_journal
-WHEN EXISTS (SELECT 1 FROM onefold_journal WHERE seq = NEW.seq OR (chain = NEW.chain AND position = NEW.position))
+WHEN EXISTS (SELECT 1 FROM onefold_journal WHERE seq = NEW.seq)
 BEGIN SELECT RAISE(ABORT, 'onefold_journal is append-only: no entry is written over'); END;
 CREATE TRIGGER IF NOT EXISTS onefold_journal_is_chained AFTER INSERT ON onefold_journal
 WHEN NEW.chain IS NULL OR NEW.hash IS NULL OR NEW.seq <= 0
@@ -15,7 +15,7 @@ BEGIN SELECT RAISE(ABORT, 'onefold_heads is append-only: no head is changed'); E
 CREATE TRIGGER IF NOT EXISTS onefold_heads_are_kept BEFORE DELETE ON onefold_heads
 BEGIN SELECT RAISE(ABORT, 'onefold_heads is append-only: no head is taken away'); END;
 CREATE TRIGGER IF NOT EXISTS onefold_heads_are_not_replaced BEFORE INSERT ON onefold_heads
-WHEN EXISTS (SELECT 1 FROM onefold_heads WHERE position = NEW.position OR chain = NEW.chain)
+WHEN EXISTS (SELECT 1 FROM onefold_heads WHERE position = NEW.position)
 BEGIN SELECT RAISE(ABORT, 'onefold_heads is append-only: no head is written over'); END;
 CREATE TRIGGER IF NOT EXISTS onefold_approvals_are_kept_as_they_are BEFORE UPDATE ON onefold_approvals
 BEGIN SELECT RAISE(ABORT, 'onefold_approvals is append-only: no word is changed'); END;
