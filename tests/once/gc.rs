@@ -322,7 +322,7 @@ on_every_database! {
             }
             cuts += 1;
         }
-        assert!(cuts > 5, "{cuts}");
+        assert!(cuts > 1, "{cuts}");
     }
 
     async fn apart_from_the_journal_and_cut_off_at_any_moment_it_ends_the_same(db) {
@@ -345,7 +345,7 @@ on_every_database! {
             }
             cuts += 1;
         }
-        assert!(cuts > 5, "{cuts}");
+        assert!(cuts > 1, "{cuts}");
     }
 
     async fn what_was_opened_since_it_was_looked_for_moves_nothing(db) {
