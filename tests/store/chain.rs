@@ -213,7 +213,7 @@ on_every_database! {
         // One that comes later and has no chain is none of ours: it is refused, and found where it was not.
         let unchained = "INSERT INTO onefold_journal (at_us, actor, event) VALUES (1, 'op', 'froze')";
         assert!(!db.try_run(unchained).await);
-        disarm(&db).await;
+        disarm(db).await;
         db.run(unchained).await;
         let now = verified(&store).await;
         assert!(now.misfits[0].why.contains("it stands in no chain"), "{now:?}");
