@@ -2,7 +2,7 @@
 //! come back, other services write between their steps, and the bank loses, repeats and forgets. When all
 //! is quiet, money, stock, rows, steps and journal must tell the same story.
 //!
-//! `ONEFOLD_TEST_SEED=N cargo test --test hunt` plays one seed, `ONEFOLD_TEST_HUNT=1` fifty times as many.
+//! `ONEFOLD_TEST_SEED=N cargo test --test hunt` plays one seed, `ONEFOLD_TEST_HUNT=1` 50,000.
 
 mod common;
 
