@@ -204,7 +204,7 @@ impl Run<'_> {
         }
         let plan_id = self.known.get("plan").cloned().unwrap_or_default();
         let store = self.config.open_ready().await?;
-        let until = Instant::now() + Duration::from_micros(u64::try_from(at_most.micros()).unwrap_or(0));
+        let until = Instant::now() + at_most.duration();
         let progress = Progress::new(self.config, "waiting for an approval");
         let mut is_told = false;
         loop {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ pub async fn run(config: &Config, args: WatchArgs) -> Result<Report> {
         Watched { store: &store, scope, policy: args.policy.policy(), last: args.last, freeze, plan };
     let (mut looks, mut quiet_since, mut known) = (0, Instant::now(), None);
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-    let every = duration(args.every);
+    let every = args.every.duration();
     loop {
         let seen = watched.look().await?;
         looks += 1;
@@ -116,10 +116,10 @@ pub async fn run(config: &Config, args: WatchArgs) -> Result<Report> {
             }
             known = Some(news);
         }
-        let is_quiet = quiet_since.elapsed() >= duration(args.until_quiet);
+        let is_quiet = quiet_since.elapsed() >= args.until_quiet.duration();
         let is_over = is_quiet
             || tokio::select! {
-                () = tokio::time::sleep(every.min(duration(args.until_quiet))) => false,
+                () = tokio::time::sleep(every.min(args.until_quiet.duration())) => false,
                 _ = &mut interrupted => true,
             };
         if is_over {
@@ -231,8 +231,4 @@ fn as_json(seen: &Seen) -> Value {
         seen.late.iter().map(|(tenant, id)| json!({ "tenant_id": tenant, "payment_id": id })).collect();
     json!({ "at": seen.at, "orders_by_minute": orders, "doubles_by_minute": doubles,
         "newest_double": newest_double, "late_captures": late, "held_up": seen.asked, "waiting": waiting })
-}
-
-fn duration(span: Span) -> Duration {
-    Duration::from_micros(u64::try_from(span.micros()).unwrap_or(0))
 }

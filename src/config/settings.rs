@@ -48,8 +48,8 @@ impl Config {
             for setting in in_file(path)? {
                 let is_said = all.iter().any(|s| s.name == setting.name);
                 // A database that is named on the command line is that of everything.
-                let is_moved = setting.name.starts_with("ledgers.")
-                    && all.iter().any(|s| s.name == "journal" && !s.from.contains(".toml"));
+                let is_moved =
+                    setting.name.starts_with("ledgers.") && self.told.iter().any(|s| s.name == "journal");
                 if !is_said && !is_moved {
                     all.push(setting);
                 }

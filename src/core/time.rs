@@ -202,6 +202,11 @@ fn two_digits(tens: u8, ones: u8) -> Option<u32> {
 pub struct Span(i64);
 
 impl Span {
+    /// The same for what waits; nothing where it is negative.
+    pub fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
+    }
+
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }

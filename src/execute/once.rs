@@ -141,7 +141,8 @@ impl Once<'_> {
                     }
                 }
                 Decision::StillProcessing { holder, left } => {
-                    let to_wait = self.wait.map_or(Duration::ZERO, duration).saturating_sub(began.elapsed());
+                    let to_wait =
+                        self.wait.map_or(Duration::ZERO, Span::duration).saturating_sub(began.elapsed());
                     if to_wait.is_zero() {
                         return Ok(Answer::StillProcessing { holder, left });
                     }
@@ -291,9 +292,9 @@ impl Once<'_> {
         mut deadline: Instant,
         signals: &mut Signals,
     ) -> (Ending, bool) {
-        let lease = duration(self.holder.lease);
+        let lease = self.holder.lease.duration();
         let group = running.group;
-        let mut timeout_at = self.timeout.map(|limit| Instant::now() + duration(limit));
+        let mut timeout_at = self.timeout.map(|limit| Instant::now() + limit.duration());
         let mut kill_at = None;
         let (mut is_late, mut is_lost, mut is_replaced) = (false, false, false);
         let mut renewal = Box::pin(self.renewal(hold, lease / 3));
@@ -357,12 +358,12 @@ impl Once<'_> {
     /// How much of a lease is used, counted from before it was asked for: it is over here before it is over
     /// in the database.
     fn usable(&self) -> Duration {
-        duration(self.holder.lease) * 9 / 10
+        self.holder.lease.duration() * 9 / 10
     }
 
     /// Records an end, for as long as it takes the database to answer.
     async fn record(&self, hold: &Hold, outcome: &Outcome) -> Result<()> {
-        let give_up_at = Instant::now() + duration(self.holder.lease).max(RECORD_LIMIT);
+        let give_up_at = Instant::now() + self.holder.lease.duration().max(RECORD_LIMIT);
         loop {
             match self.store.finish_key(self.holder, hold, outcome).await {
                 Ok(Finished::Recorded) => return Ok(()),
@@ -550,8 +551,4 @@ async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
-}
-
-fn duration(span: Span) -> Duration {
-    Duration::from_micros(u64::try_from(span.micros()).unwrap_or(0))
 }

@@ -14,7 +14,6 @@ use super::url::{self, UrlFlags};
 use crate::config::Config;
 use crate::core::drill::{Fault, Latencies, Tally};
 use crate::core::status::Ledger;
-use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
 use crate::execute::drill::{self, Drill};
 use crate::report::{Column, Report, Table, print_note};
@@ -291,9 +290,4 @@ pub fn in_words(latencies: &Latencies) -> String {
         told(latencies.percentile(95)),
         told(latencies.max())
     )
-}
-
-/// A span for a timer.
-pub fn duration(span: Span) -> Duration {
-    Duration::from_micros(u64::try_from(span.micros()).unwrap_or(0))
 }

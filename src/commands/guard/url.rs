@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::confirm::confirm;
 use super::super::progress::Progress;
 use super::super::{count, new_id};
-use super::drill::{Stop, duration, in_words, latency};
+use super::drill::{Stop, in_words, latency};
 use crate::config::Config;
 use crate::core::replies::Replies;
 use crate::core::time::Span;
@@ -104,12 +104,12 @@ pub async fn run(config: &Config, flags: UrlFlags, how_often: HowOften) -> Resul
     let key = move || keys.clone().unwrap_or_else(|| new_id("drill"));
     outgoing.clone().header(&flags.key_header, &key())?;
     let target = Target {
-        wire: &Wire::new(duration(flags.timeout), flags.ca_file.as_deref())?,
+        wire: &Wire::new(flags.timeout.duration(), flags.ca_file.as_deref())?,
         outgoing,
         key_header: flags.key_header.clone(),
         secrets,
         ignored: flags.ignored.clone(),
-        timeout: duration(flags.timeout),
+        timeout: flags.timeout.duration(),
         rounds: how_often.rounds,
         requests: how_often.requests,
         concurrency: how_often.concurrency.min(how_often.requests),
