@@ -7,7 +7,8 @@ usage() {
 usage: tests/run.sh [--hunt] [arguments for cargo test]
 
 Runs `cargo test --locked --no-fail-fast` with the databases that the tests need. Two are started for
-this run alone, on free ports of 127.0.0.1 and in a temporary folder, and are gone when it ends.
+this run alone, on free ports of 127.0.0.1 and in a temporary folder (in memory where that has 3 GiB to
+spare), and are gone when it ends.
 
   --hunt    also the long hunts: random ledgers, faults at every step, 50,000 seeds of the hunt
             for double refunds (ONEFOLD_TEST_HUNT=1)
@@ -58,7 +59,7 @@ clean_up() {
 need_cargo
 need_c_compiler
 need_chromium
-dir=$(mktemp -d -t onefold-tests.XXXXXX)
+dir=$(mktemp -d -p "$(roomy_folder)" onefold-tests.XXXXXX)
 trap clean_up EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
