@@ -61,6 +61,16 @@ CREATE TABLE IF NOT EXISTS onefold_approvals (
     UNIQUE (digest, os_user, login)
 );
 
+-- Append-only: which plans need somebody's word, whatever a configuration says; the rule with the highest position stands.
+CREATE TABLE IF NOT EXISTS onefold_rules (
+    position BIGINT NOT NULL PRIMARY KEY,
+    rule     {long} NOT NULL,
+    os_user  {text} NOT NULL,
+    login    {text} NOT NULL,
+    actor    {text} NOT NULL,
+    at_us    BIGINT NOT NULL
+);
+
 -- Where states change. The key belongs to the effect, so whoever wants the same effect meets here.
 CREATE TABLE IF NOT EXISTS onefold_steps (
     step_key       {id} NOT NULL PRIMARY KEY,

@@ -105,11 +105,13 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let providers = config.providers(&store)?;
     must_cover(&store, plan, &freeze, &providers).await?;
     let begun = store.steps_of_plan(&plan.plan_id).await?;
-    if saved.begun_at.is_none() && begun.is_empty() {
+    let is_new = saved.begun_at.is_none() && begun.is_empty();
+    if is_new {
         must_be_fresh(config, &store, plan, &freeze).await?;
         let others = store.plans_of(&freeze.freeze_id).await?;
         let before = given_back(&others, &plan.plan_id);
-        must_be_approved(&saved, &config.approval, &store.approvals(&plan.digest).await?, &before)?;
+        let rule = config.approval.and(&store.standing_rule().await?.rule);
+        must_be_approved(&saved, &rule, &store.approvals(&plan.digest).await?, &before)?;
     }
     let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
     args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;
@@ -117,6 +119,10 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let steps = plan.intents.iter().map(|i| i.steps.len()).sum::<usize>();
     if !args.yes && steps > 0 {
         ask(plan, with_steps, steps, &providers)?;
+        // Whoever answered may have taken his time.
+        if is_new {
+            must_be_fresh(config, &store, plan, &freeze).await?;
+        }
     }
 
     let worker = worker(config, freeze.token);

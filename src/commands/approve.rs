@@ -8,9 +8,11 @@ use super::plan::heading;
 use super::{count, now};
 use crate::config::Config;
 use crate::core::approval::Approval;
-use crate::error::{Error, Result};
+use crate::error::{Error, Exit, Result};
 use crate::report::Report;
+use crate::store::Store;
 use crate::store::plans::PlanState;
+use crate::store::standing_rule::RuleWord;
 
 /// Give your word for a plan, so that another person may apply it; changes no ledger
 #[derive(Debug, Args)]
@@ -18,6 +20,8 @@ use crate::store::plans::PlanState;
   onefold approve PL-5c1d2e3f40 --because 'sums agree with the books'
   onefold approve PL-5c1d2e3f40 --because 'CHG-4711' \\
       --digest sha256:6f1c…
+
+  onefold approve --rule --because 'CHG-4712: small refunds are fine'
 
 Read the plan first: onefold report PLAN. The word is for exactly what the
 plan decides: any change is a new digest and needs a new one. Which plans need
@@ -28,11 +32,19 @@ it is said in onefold.toml:
   distinct = true         # by someone other than the plan's maker
   over = \"CNY:10000\"      # refunds up to so much need none
 
+The strictest rule that anybody set up or planned with stands in the database
+for everyone. --rule puts the one of this onefold.toml in its place: a laxer
+one takes the words of two people where the rule that stands is distinct.
+
 A person is the user of the operating system and the database login; --owner
 is only a label beside them.")]
 pub struct ApproveArgs {
     /// The plan's id
-    plan: String,
+    #[arg(required_unless_present = "rule")]
+    plan: Option<String>,
+    /// Give your word for the [approval] of this configuration, in the place of the rule that stands
+    #[arg(long, conflicts_with_all = ["plan", "digest"])]
+    rule: bool,
     /// Why, for the journal
     #[arg(long, value_name = "TEXT")]
     because: String,
@@ -47,7 +59,8 @@ pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
             .hint("what did you look at? for example: sums agree with the books"));
     }
     let store = config.open_ready().await?;
-    let saved = store.plan_by_id(&args.plan).await?;
+    let Some(plan_id) = &args.plan else { return rule(config, &store, args.because).await };
+    let saved = store.plan_by_id(plan_id).await?;
     let plan = &saved.plan;
     let plan_id = &plan.plan_id;
     if let Some(read) = args.digest.filter(|read| *read != plan.digest) {
@@ -69,7 +82,7 @@ pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
                 .hint(format!("what was done: onefold history --plan {plan_id}")));
         }
     }
-    let rule = config.approval.and(&saved.approval);
+    let rule = config.approval.and(&saved.approval).and(&store.standing_rule().await?.rule);
     let by = store.person().await?;
     if rule.distinct && saved.maker.as_ref().is_none_or(|maker| !by.is_other_than(maker)) {
         return Err(Error::refused(match &saved.maker {
@@ -95,4 +108,38 @@ pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
         .line(format!("{}, {money} refunded, {}", count(steps, "step"), plan.digest))
         .line(format!("{} by {}.", if is_new { "approved" } else { "was approved already" }, approval.by));
     Ok(report.line("Next, whoever holds the freeze:").command(apply_line(plan)))
+}
+
+/// Gives a word for the rule of this configuration.
+async fn rule(config: &Config, store: &Store, because: String) -> Result<Report> {
+    let word = Approval {
+        plan_id: String::new(),
+        digest: String::new(),
+        by: store.person().await?,
+        actor: config.actor.clone(),
+        because,
+        at: now(),
+    };
+    let before = store.standing_rule().await?;
+    let came_of_it = store.approve_rule(&config.approval, &word).await?;
+    let standing = store.standing_rule().await?;
+    let json = json!({
+        "before": before, "standing": standing, "asked_for": config.approval, "by": word.by,
+        "words_missing": came_of_it == RuleWord::Noted,
+    });
+    let report = Report::new(json);
+    Ok(match came_of_it {
+        RuleWord::Stands => report.line(format!("It stands already: {}.", standing.rule)),
+        RuleWord::Set => {
+            report.line(format!("Until now {}.", before.rule)).line(format!("From now on {}.", standing.rule))
+        }
+        RuleWord::Noted => report
+            .line(format!("Still {}.", standing.rule))
+            .line(format!(
+                "Noted is the word of {}, that {}. It takes another person's, under the same [approval]:",
+                word.by, config.approval
+            ))
+            .command("onefold approve --rule --because TEXT")
+            .exit(Exit::Undecided),
+    })
 }

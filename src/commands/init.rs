@@ -63,6 +63,7 @@ pub async fn run(config: &Config, args: InitArgs) -> Result<Report> {
         return Ok(Report::new(json).verbatim(scripts.join("\n").trim_end()));
     }
     store.init().await?;
+    let rule = store.tighten_rule(&config.approval, (&store.person().await?, &config.actor), now()).await?;
     let databases: Vec<_> = store.databases().iter().collect();
     let verb = if databases.len() == 1 { "is" } else { "are" };
     let report = Report::new(json).line(format!("{} {verb} ready.", labels(&databases)));
@@ -75,6 +76,7 @@ pub async fn run(config: &Config, args: InitArgs) -> Result<Report> {
         }
     };
     let is_ours_alone = databases.len() == 1 && config.places.is_embedded() && !store.is_foreign();
+    let report = if rule.required { report.line(format!("From now on {rule}.")) } else { report };
     Ok(if is_ours_alone {
         report.line("Load ledgers with `onefold import DIR`, or see it all once with `onefold demo`.")
     } else {

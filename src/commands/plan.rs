@@ -12,12 +12,12 @@ use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
 use super::{caveat, count, freeze_over, new_id, now};
 use crate::config::Config;
+use crate::core::approval::ApprovalRule;
 use crate::core::evidence::{Evidence, KeepOverride};
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::money::Currency;
 use crate::core::plan::{Outcome, Plan, make, make_of};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
@@ -89,6 +89,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut under: Option<Freeze> = None;
     let mut outside = Vec::new();
     let mut before = BTreeMap::new();
+    let mut rule = ApprovalRule::default();
 
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
@@ -115,7 +116,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
-        store.save_plan(&plan, &keeps, maker).await?;
+        rule = store.save_plan(&plan, &keeps, maker).await?;
         if let Some(freeze) = &freeze {
             before = given_back(&store.plans_of(&freeze.freeze_id).await?, &plan.plan_id);
         }
@@ -146,7 +147,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let report = if args.files.is_some() {
         report
     } else {
-        next(config, report, &plan, under.as_ref(), &outside, &before)
+        next(report, &plan, under.as_ref(), &outside, rule.why(&plan, &before).map(|why| (&rule, why)))
     };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
@@ -222,14 +223,14 @@ pub fn basis(report: Report, plan: &Plan) -> Report {
     report.line(format!("as of {}, {under}", plan.as_of)).line(&plan.digest)
 }
 
-/// What to type next. `outside` are rows with steps that the freeze does not cover.
+/// What to type next. `outside` are rows with steps that the freeze does not cover; `needs` says which rule asks
+/// for an approval, and why.
 fn next(
-    config: &Config,
     report: Report,
     plan: &Plan,
     under: Option<&Freeze>,
     outside: &[(Ledger, RowId)],
-    before: &BTreeMap<Currency, i128>,
+    needs: Option<(&ApprovalRule, String)>,
 ) -> Report {
     let unsettled = plan.intents.iter().filter(|i| i.outcome == Outcome::Unsettled).count();
     let review = plan.intents.iter().filter(|i| i.outcome == Outcome::Review).count();
@@ -264,8 +265,8 @@ fn next(
             .line("Next, so that the freeze holds; then plan again:")
             .command(format!("onefold freeze --renew {freeze_id} --enforce"));
     }
-    if let Some(why) = config.approval.why(plan, before) {
-        let by = if config.approval.distinct { "another person's approval" } else { "an approval" };
+    if let Some((rule, why)) = needs {
+        let by = if rule.distinct { "another person's approval" } else { "an approval" };
         report = report
             .line(format!("It needs {by}: {why}."))
             .command(format!("onefold approve {} --because TEXT", plan.plan_id));

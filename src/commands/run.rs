@@ -214,7 +214,8 @@ impl Run<'_> {
                 Some(freeze_id) => given_back(&store.plans_of(freeze_id).await?, &plan_id),
                 None => BTreeMap::new(),
             };
-            let missing = must_be_approved(&saved, &self.config.approval, &approvals, &before);
+            let rule = self.config.approval.and(&store.standing_rule().await?.rule);
+            let missing = must_be_approved(&saved, &rule, &approvals, &before);
             let Err(missing) = missing else {
                 progress.end();
                 let by =

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::hash::FieldHash;
 use super::money::Currency;
 use super::plan::{Plan, refunds};
 use super::status::Ledger;
@@ -78,6 +79,35 @@ impl ApprovalRule {
         }
     }
 
+    /// Whether whatever satisfies this satisfies the other, too.
+    pub fn is_at_least(&self, other: &Self) -> bool {
+        self.and(other) == *self
+    }
+
+    /// What words are given for, where this rule is to come after the one at a position among the rules.
+    pub fn digest_after(&self, position: i64) -> String {
+        let over = self.over.iter().flatten();
+        let hash = FieldHash::new()
+            .text("onefold-approval-rule-1")
+            .number(position)
+            .text(&self.required.to_string())
+            .text(&self.distinct.to_string())
+            .text(&self.over.is_some().to_string());
+        let hash = over.fold(hash, |hash, (currency, minor)| hash.text(currency.code()).number(*minor));
+        format!("rule:{}", hash.hex())
+    }
+
+    /// Whether these words are enough to put a laxer rule in the place of this one: that of two people, where the
+    /// maker of a plan may not approve it.
+    pub fn yields_to(&self, words: &[Approval]) -> bool {
+        match (self.required, self.distinct) {
+            (true, true) => {
+                words.iter().enumerate().any(|(n, a)| words[..n].iter().any(|b| a.by.is_other_than(&b.by)))
+            }
+            _ => !words.is_empty(),
+        }
+    }
+
     /// Why a plan needs an approval, where other plans under its freeze have been begun that give back `before`,
     /// by currency, in minor units; `None` where it needs none.
     pub fn why(&self, plan: &Plan, before: &BTreeMap<Currency, i128>) -> Option<String> {
@@ -121,5 +151,24 @@ impl ApprovalRule {
     ) -> Option<&'a Approval> {
         let counts = |by: &Person| !self.distinct || maker.is_some_and(|maker| by.is_other_than(maker));
         approvals.iter().find(|approval| approval.digest == digest && counts(&approval.by))
+    }
+}
+
+impl std::fmt::Display for ApprovalRule {
+    /// As the end of a sentence: `no plan needs an approval`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.required {
+            return f.write_str("no plan needs an approval");
+        }
+        let by = if self.distinct { "another person's approval" } else { "an approval" };
+        match &self.over {
+            None => write!(f, "every plan needs {by}"),
+            Some(over) if over.is_empty() => write!(f, "every plan that gives money back needs {by}"),
+            Some(over) => {
+                let amounts: Vec<_> =
+                    over.iter().map(|(currency, minor)| currency.show((*minor).into())).collect();
+                write!(f, "a plan needs {by} that gives back more than {}", amounts.join(" or "))
+            }
+        }
     }
 }

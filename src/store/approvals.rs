@@ -7,7 +7,7 @@ use super::journal::{Entry, Event};
 use super::plans::SavedPlan;
 use super::rows::Reader;
 use super::sql::{Statement, Values};
-use super::{Connection, Store};
+use super::{Connection, Store, Transaction};
 use crate::core::approval::{Approval, ApprovalRule, Person};
 use crate::core::money::Currency;
 use crate::core::plan::refunds;
@@ -39,6 +39,18 @@ impl Store {
     /// Writes somebody's word for a plan; whether it was not there yet.
     pub async fn approve(&self, approval: &Approval) -> Result<bool> {
         let journal = self.journal();
+        let mut tx = journal.begin().await?;
+        if !self.approve_on(&mut tx, approval).await? {
+            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+            return Ok(false);
+        }
+        journal.commit(tx).await?;
+        Ok(true)
+    }
+
+    /// As [`Store::approve`], in a transaction; one in which the word was there already cannot go on.
+    pub(super) async fn approve_on(&self, tx: &mut Transaction, approval: &Approval) -> Result<bool> {
+        let journal = self.journal();
         let values = Values::new()
             .bind("digest", approval.digest.as_str())
             .bind("os_user", approval.by.os_user.as_str())
@@ -48,16 +60,13 @@ impl Store {
             .bind("because", approval.because.as_str())
             .bind("at_us", approval.at.micros());
         let statement = journal.statement(&self.queries, "approvals/add", &values)?;
-        let mut tx = journal.begin().await?;
-        if !journal.insert(&mut tx, &statement).await? {
-            tx.rollback().await.map_err(|e| journal.failed(&e))?;
+        if !journal.insert(tx, &statement).await? {
             return Ok(false);
         }
         let entry = Entry::new(Event::Approved, &approval.actor, approval.at)
             .plan(&approval.plan_id)
             .note(format!("{} by {}: {}", approval.digest, approval.by, approval.because));
-        self.append_on(&mut tx, &entry).await?;
-        journal.commit(tx).await?;
+        self.append_on(tx, &entry).await?;
         Ok(true)
     }
 
@@ -67,7 +76,7 @@ impl Store {
         self.approvals_on(&mut connection, digest).await
     }
 
-    async fn approvals_on(&self, on: &mut Connection, digest: &str) -> Result<Vec<Approval>> {
+    pub(super) async fn approvals_on(&self, on: &mut Connection, digest: &str) -> Result<Vec<Approval>> {
         let journal = self.journal();
         let values = Values::new().bind("digest", digest);
         let statement = journal.statement(&self.queries, "approvals/of_digest", &values)?;
@@ -89,8 +98,8 @@ impl Store {
     /// approval is asked for twice.
     ///
     /// # Errors
-    /// Refused, where it needs an approval, by this rule or by the one that it was made under, and has none
-    /// that counts.
+    /// Refused, where it needs an approval, by this rule, by the one that stands or by the one that it was made
+    /// under, and has none that counts; and where its maker or its rule are not what the journal says.
     pub async fn begin_plan(
         &self,
         plan_id: &str,
@@ -111,12 +120,14 @@ impl Store {
                 let note = if !journal.fetch(tx, &first).await?.is_empty() {
                     "before this was noted".to_owned()
                 } else {
+                    self.must_be_as_told(tx, &saved).await?;
+                    let rule = rule.and(&self.standing_rule_on(tx).await?.rule);
                     let approvals = self.approvals_on(tx, &saved.plan.digest).await?;
                     let before = match (&rule.and(&saved.approval).over, &saved.plan.freeze_id) {
                         (Some(_), Some(freeze)) => given_back(&self.plans_on(tx, freeze).await?, plan_id),
                         _ => BTreeMap::new(),
                     };
-                    match must_be_approved(&saved, rule, &approvals, &before)? {
+                    match must_be_approved(&saved, &rule, &approvals, &before)? {
                         Some(approval) => format!("approved by {}", approval.by),
                         None => "needs no approval".to_owned(),
                     }

@@ -24,6 +24,8 @@ status_type!(Event {
     Superseded = "superseded",
     /// Somebody gave his word for a plan.
     Approved = "approved",
+    /// Which plans need somebody's word was said.
+    RuleSet = "approval-rule-set",
     /// The first step of a plan may be carried out from now on.
     Begun = "begun",
     Applied = "applied",

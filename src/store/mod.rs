@@ -26,6 +26,7 @@ pub mod scratch;
 pub mod service;
 pub mod snippet;
 pub mod sql;
+pub mod standing_rule;
 pub mod statuses;
 pub mod steps;
 pub mod unique;

@@ -66,13 +66,19 @@ pub struct KeepChanges {
 
 impl Store {
     /// Saves a plan with the overrides that it rests on; older open plans of its freeze whose
-    /// scopes overlap are superseded.
-    pub async fn save_plan(&self, plan: &Plan, keeps: &KeepChanges, maker: Maker<'_>) -> Result<()> {
+    /// scopes overlap are superseded. Gives the rule that it was made under: the maker's and the one that stands.
+    pub async fn save_plan(
+        &self,
+        plan: &Plan,
+        keeps: &KeepChanges,
+        maker: Maker<'_>,
+    ) -> Result<ApprovalRule> {
         let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
         journal
             .transaction(async |tx| {
+                let approval = self.tighten_rule_on(tx, approval, (person, actor), plan.made_at).await?;
                 let values = Values::new()
                     .bind("plan_id", plan.plan_id.as_str())
                     .bind("digest", plan.digest.as_str())
@@ -82,7 +88,7 @@ impl Store {
                     .bind("made_by", actor)
                     .bind("os_user", person.os_user.as_str())
                     .bind("login", person.login.as_str())
-                    .bind("approval", json(approval)?)
+                    .bind("approval", json(&approval)?)
                     .bind("body", json(plan)?);
                 if state == PlanState::Open {
                     self.hold_retention_still(tx).await?;
@@ -130,12 +136,32 @@ impl Store {
                 }
                 let mut entry = Entry::new(Event::Planned, actor, plan.made_at)
                     .plan(&plan.plan_id)
-                    .note(plan.digest.as_str());
+                    .note(planned_note(&plan.digest, person, &approval));
                 entry.freeze_id = plan.freeze_id.clone();
                 self.append_on(tx, &entry).await?;
-                Ok(())
+                Ok(approval)
             })
             .await
+    }
+
+    /// Fails where what stands beside a plan, who made it and under which rule, is not what the journal told when
+    /// it was saved: the plan's digest does not cover that.
+    pub(super) async fn must_be_as_told(&self, on: &mut Connection, saved: &SavedPlan) -> Result<()> {
+        let plan_id = &saved.plan.plan_id;
+        let journal = self.journal();
+        let values = Values::new().bind("plan_id", plan_id.as_str());
+        let statement = journal.statement(&self.queries, "plans/told", &values)?;
+        let rows = journal.fetch(on, &statement).await?;
+        let told = rows.first().map(|row| Reader::new(row, "journal").needed("note")).transpose()?;
+        let found =
+            saved.maker.as_ref().map(|maker| planned_note(&saved.plan.digest, maker, &saved.approval));
+        if told.is_some() && told == found {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "who made {plan_id} and under which rule for approvals is not what the journal says of it"
+        ))
+        .hint("somebody changed it in the database, or an older onefold made it; plan again: onefold plan"))
     }
 
     /// Fails where a newer plan has taken the place of this one, and holds it still until the transaction
@@ -222,6 +248,11 @@ impl Store {
             })
             .await
     }
+}
+
+/// What the journal says of a plan when it is saved.
+fn planned_note(digest: &str, maker: &Person, rule: &ApprovalRule) -> String {
+    format!("{digest} by {maker}: {rule}")
 }
 
 fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {

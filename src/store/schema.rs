@@ -141,8 +141,8 @@ impl Store {
             return Err(not_ready(journal));
         }
         // The youngest of the tables: where it is missing, the others are of an older version.
-        let statement = journal.statement(&self.queries, "journal/newest_head", &Values::new())?;
-        journal.rows_of("onefold_heads", &statement).await?;
+        let statement = journal.statement(&self.queries, "approvals/rule", &Values::new())?;
+        journal.rows_of("onefold_rules", &statement).await?;
         for database in self.databases().iter().filter(|d| !std::ptr::eq(*d, journal)) {
             let values = Values::new().bind("step_key", "");
             let statement = database.statement(&self.queries, "marks/by_key", &values)?;

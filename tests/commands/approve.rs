@@ -1,5 +1,11 @@
 //! `onefold approve`, and `apply` where it needs a second person's word.
 
+use onefold::core::approval::{Approval, ApprovalRule, Person};
+use onefold::core::plan::Plan;
+use onefold::core::time::Timestamp;
+use onefold::store::plans::{KeepChanges, Maker};
+
+use crate::common::databases::aside;
 use crate::common::site::{Kind, Site};
 use crate::{doubled, on_each_database};
 
@@ -7,6 +13,10 @@ on_each_database![
     a_plan_waits_for_the_word_of_another_person,
     a_name_that_is_typed_is_nobody_else,
     another_configuration_does_not_lift_the_rule_under_which_a_plan_was_made,
+    the_rule_of_whoever_applies_counts_too,
+    the_rule_stands_from_the_set_up_on,
+    it_takes_two_people_to_make_the_rule_laxer,
+    who_made_a_plan_and_by_which_rule_is_what_the_journal_says,
     a_word_is_for_one_decision,
     what_was_begun_goes_on_without_being_asked_for_again,
     small_refunds_need_no_word,
@@ -29,9 +39,40 @@ fn planned(site: &Site) -> String {
     site.plan()
 }
 
-/// As if somebody else had made the plan.
-fn made_by_another(site: &Site, plan: &str) {
-    site.sql(&format!("UPDATE onefold_plans SET os_user = 'somebody-else' WHERE plan_id = '{plan}'"));
+fn another() -> Person {
+    Person { os_user: "somebody-else".to_owned(), login: String::new() }
+}
+
+/// The same plan, made by somebody else, who has no rule of his own.
+fn made_by_another(site: &Site, plan: &str) -> String {
+    let id = format!("{plan}-again");
+    aside(async || {
+        let store = site.store().await;
+        let plan = Plan { plan_id: id.clone(), ..store.plan_by_id(plan).await.unwrap().plan };
+        let maker = Maker { actor: "him", person: &another(), approval: &ApprovalRule::default() };
+        store.save_plan(&plan, &KeepChanges::default(), maker).await.unwrap();
+    });
+    id
+}
+
+/// Somebody else gives his word for a plan.
+pub fn approved_by_another(site: &Site, plan: &str) {
+    aside(async || {
+        let store = site.store().await;
+        let digest = store.plan_by_id(plan).await.unwrap().plan.digest;
+        assert!(store.approve(&word_of_another(plan, &digest)).await.unwrap());
+    });
+}
+
+fn word_of_another(plan: &str, digest: &str) -> Approval {
+    Approval {
+        plan_id: plan.to_owned(),
+        digest: digest.to_owned(),
+        by: another(),
+        actor: "him".to_owned(),
+        because: "sums agree".to_owned(),
+        at: Timestamp::from_micros(1),
+    }
 }
 
 fn untouched(site: &Site) {
@@ -50,7 +91,7 @@ fn a_plan_waits_for_the_word_of_another_person(site: &Site) {
     }
     site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
     untouched(site);
-    made_by_another(site, &plan);
+    let plan = made_by_another(site, &plan);
     site.run(&["apply", &plan, "--yes"])
         .fails(7, &["needs the approval of someone other than somebody-else"]);
     site.run(&["approve", &plan, "--because", "sums agree"])
@@ -88,8 +129,18 @@ fn another_configuration_does_not_lift_the_rule_under_which_a_plan_was_made(site
     site.run(&["apply", &plan, "--yes", "--config", &same])
         .fails(7, &["needs the approval of someone other"]);
     untouched(site);
-    // And the other way round: the stricter of the two holds.
+    // Nor does planning by it: the rule stands in the database since somebody has planned by it.
     site.configure(REST);
+    site.run(&["plan"]).ends(0).prints("It needs another person's approval: every plan needs one.");
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other"]);
+    untouched(site);
+}
+
+fn the_rule_of_whoever_applies_counts_too(site: &Site) {
+    site.configure(REST);
+    site.import(&doubled().ledgers);
+    site.freeze();
     let plan = site.plan();
     let strict = site.configured(&[RULE, REST].concat());
     site.run(&["apply", &plan, "--yes", "--config", &strict])
@@ -97,20 +148,85 @@ fn another_configuration_does_not_lift_the_rule_under_which_a_plan_was_made(site
     site.run(&["apply", &plan, "--yes"]).ends(0);
 }
 
-fn a_word_is_for_one_decision(site: &Site) {
+fn the_rule_stands_from_the_set_up_on(site: &Site) {
+    let strict = site.configured(&[RULE, REST].concat());
+    site.run(&["init", "--config", &strict])
+        .ends(0)
+        .prints("From now on every plan needs another person's approval.");
+    site.configure(REST);
+    site.import(&doubled().ledgers);
+    site.freeze();
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other"]);
+    untouched(site);
+}
+
+fn it_takes_two_people_to_make_the_rule_laxer(site: &Site) {
+    planned(site);
+    site.configure(&[RULE, "over = \"CNY:10\"\n", REST].concat());
+    let laxer = ["approve", "--rule", "--because", "small ones are fine"];
+    site.run(&["approve", "--because", "x"]).fails(2, &["<PLAN>"]);
+    for _ in 0..2 {
+        site.run(&laxer)
+            .ends(6)
+            .prints("Still every plan needs another person's approval.")
+            .prints("another person's,");
+    }
+    site.run(&["plan"]).ends(0).prints("It needs another person's approval");
+    // The word is for this rule alone.
+    site.configure(REST);
+    site.run(&laxer).ends(6).prints("that no plan needs an approval");
+    site.configure(&[RULE, "over = \"CNY:10\"\n", REST].concat());
+    aside(async || {
+        let store = site.store().await;
+        let amounts = [("CNY".parse().unwrap(), 1000)].into();
+        let rule = ApprovalRule { required: true, distinct: true, over: Some(amounts) };
+        store.approve_rule(&rule, &word_of_another("", "")).await.unwrap();
+    });
+    site.run(&laxer).ends(0).prints(
+        "It stands already: a plan needs another person's approval that gives back more than 10.00 CNY.",
+    );
+    let told = site.run(&["history"]).ends(0);
+    told.prints("approval-rule-set").prints("somebody-else: sums agree");
+    let plan = site.plan();
+    site.run(&["apply", &plan, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+    // A stricter one stands by one word, and at once.
+    site.configure(&[RULE, REST].concat());
+    site.run(&laxer).ends(0).prints("From now on every plan needs another person's approval.");
+    assert!(!site.may("DELETE FROM onefold_rules") && !site.may("UPDATE onefold_rules SET rule = '{}'"));
+    site.run(&["history", "verify"]).ends(0);
+}
+
+fn who_made_a_plan_and_by_which_rule_is_what_the_journal_says(site: &Site) {
     let plan = planned(site);
-    made_by_another(site, &plan);
+    let changed = |columns: &str| {
+        site.sql(&format!("UPDATE onefold_plans SET {columns} WHERE plan_id = '{plan}'"));
+    };
+    changed("os_user = 'somebody-else'");
+    site.run(&["approve", &plan, "--because", "as if I had not made it"]).ends(0);
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["is not what the journal says of it", "plan again"]);
+    untouched(site);
+    let plan = site.plan();
+    approved_by_another(site, &plan);
+    site.sql(&format!(
+        "UPDATE onefold_plans SET approval = '{{\"required\":false,\"distinct\":false,\"over\":null}}' WHERE plan_id = '{plan}'"
+    ));
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["is not what the journal says of it"]);
+    untouched(site);
+}
+
+fn a_word_is_for_one_decision(site: &Site) {
+    let plan = made_by_another(site, &planned(site));
     let wrong = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
     site.run(&["approve", &plan, "--because", "x", "--digest", wrong]).fails(7, &["has the digest sha256:"]);
     let digest = site.json(&["show", &plan])["plan"]["digest"].as_str().unwrap().to_owned();
     site.run(&["approve", &plan, "--because", "x", "--digest", &digest]).ends(0);
     // The same decision again is another plan with the same digest; another decision is not.
-    let again = site.plan();
-    made_by_another(site, &again);
+    let again = made_by_another(site, &site.plan());
     assert_eq!(site.json(&["show", &again])["approvals"][0]["plan_id"], plan);
     site.sql("UPDATE orders SET version = '7' WHERE order_id = 'B'");
-    let other = site.plan();
-    made_by_another(site, &other);
+    let other = made_by_another(site, &site.plan());
     site.run(&["apply", &other, "--yes"]).fails(7, &["needs the approval"]);
     site.run(&["apply", &again, "--yes"]).fails(7, &["was superseded by"]);
     untouched(site);
@@ -118,8 +234,7 @@ fn a_word_is_for_one_decision(site: &Site) {
 
 fn what_was_begun_goes_on_without_being_asked_for_again(site: &Site) {
     site.provider(&[("P-B", "lose-answer")]);
-    let plan = planned(site);
-    made_by_another(site, &plan);
+    let plan = made_by_another(site, &planned(site));
     site.run(&["approve", &plan, "--because", "x"]).ends(0);
     site.run(&["apply", &plan, "--yes"]).ends(6);
     // A word is evidence.
@@ -176,20 +291,20 @@ fn several_plans_under_one_freeze_add_up(site: &Site) {
 }
 
 fn small_refunds_need_no_word(site: &Site) {
-    planned(site);
-    let with_over = |over: &str| site.configure(&[RULE, over, REST].concat());
-    with_over("over = \"CNY:9.99\"\n");
+    site.import(&doubled().ledgers);
+    site.freeze();
+    let with_over = |over: &str| site.configured(&[RULE, over, REST].concat());
+    site.configure(&[RULE, "over = [\"JPY:5000\", \"CNY:10\"]\n", REST].concat());
     let plan = site.plan();
-    site.run(&["apply", &plan, "--yes"]).fails(7, &["it gives back 10.00 CNY, more than 9.99 CNY"]);
-    with_over("over = [\"JPY:5000\", \"CNY:10\"]\n");
-    let plan = site.plan();
+    let lower = with_over("over = \"CNY:9.99\"\n");
+    site.run(&["apply", &plan, "--yes", "--config", &lower])
+        .fails(7, &["it gives back 10.00 CNY, more than 9.99 CNY"]);
     site.run(&["apply", &plan, "--yes"]).ends(0);
     assert_eq!(site.payment("P-B"), "REFUNDED");
 }
 
 fn what_cannot_be_approved_is_refused(site: &Site) {
-    let plan = planned(site);
-    made_by_another(site, &plan);
+    let plan = made_by_another(site, &planned(site));
     site.run(&["approve", "PL-none", "--because", "x"]).fails(2, &["there is no plan PL-none"]);
     site.run(&["approve", &plan, "--because", " "]).fails(2, &["--because needs a reason"]);
     let dry = site.id(&["plan", "--as-of", "2026-11-11T12:00:00Z"], "/plan_id");

@@ -179,6 +179,11 @@ impl Site {
         self.db.run_now(statement);
     }
 
+    /// What onefold keeps in the database, for what no command does.
+    pub async fn store(&self) -> onefold::store::Store {
+        self.db.open().await
+    }
+
     /// Whether the database lets a statement through.
     pub fn may(&self, statement: &str) -> bool {
         aside(async || self.db.try_run(statement).await)
