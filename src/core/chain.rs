@@ -148,7 +148,26 @@ pub struct Misfit {
     pub position: i64,
     /// Of the entry, where it is there.
     pub seq: Option<i64>,
+    /// What the journal ought to tell of, where that is what does not fit.
+    pub of: Option<String>,
     pub why: String,
+}
+
+impl Misfit {
+    /// Of an entry of a chain, or of the place where it should be.
+    pub fn entry(chain: Option<String>, position: i64, seq: Option<i64>, why: impl Into<String>) -> Self {
+        Self { chain, position, seq, of: None, why: why.into() }
+    }
+
+    /// Of a head.
+    pub fn head(position: i64, why: impl Into<String>) -> Self {
+        Self::entry(None, position, None, why)
+    }
+
+    /// What another table says, and the journal does not tell of.
+    pub fn untold(of: impl Into<String>) -> Self {
+        Self { of: Some(of.into()), ..Self::entry(None, 0, None, "no entry tells of it") }
+    }
 }
 
 /// A run of which no end is recorded: it goes on, or it was killed.
@@ -179,6 +198,8 @@ pub struct Verified {
     pub misfits_found: i64,
     /// The first of them.
     pub misfits: Vec<Misfit>,
+    /// What ought to refuse that anything is changed, and is not there or cannot be seen by this user.
+    pub triggers_missing: Vec<String>,
 }
 
 /// How many misfits and unfinished runs are named; all are counted.
@@ -234,11 +255,11 @@ impl Walk {
         } else {
             None
         };
-        let (chain, position) = (None, head.position);
+        let position = head.position;
         self.verified.heads += 1;
         self.verified.newest_head = Some(head);
         if let Some(why) = why {
-            self.verified.misfit(Misfit { chain, position, seq: None, why });
+            self.verified.misfit(Misfit::head(position, why));
         }
     }
 
@@ -285,7 +306,7 @@ impl Walk {
         };
         let misfit = why.filter(|_| !current.is_broken).map(|why| {
             current.is_broken = true;
-            Misfit { chain: Some(link.chain.clone()), position: link.position, seq: Some(seq), why }
+            Misfit::entry(Some(link.chain.clone()), link.position, Some(seq), why)
         });
         current.entries += 1;
         (current.seq, current.at, current.actor) = (seq, at, actor);
@@ -305,7 +326,7 @@ impl Walk {
             if is_ended && !is_broken {
                 let why = "its run has ended, and the head that says so is missing".to_owned();
                 let (chain, position) = (Some(tip.chain), tip.position);
-                self.verified.misfit(Misfit { chain, position, seq: Some(seq), why });
+                self.verified.misfit(Misfit::entry(chain, position, Some(seq), why));
             } else {
                 self.verified.unfinished_runs += 1;
                 if self.verified.unfinished.len() < NAMED {
@@ -328,7 +349,7 @@ impl Walk {
         };
         if !is_broken {
             let (chain, position) = (Some(tip.chain), tip.position);
-            self.verified.misfit(Misfit { chain, position, seq: Some(seq), why });
+            self.verified.misfit(Misfit::entry(chain, position, Some(seq), why));
         }
     }
 
@@ -339,6 +360,6 @@ impl Walk {
             head.position, head.last_position
         );
         let (chain, position) = (Some(head.chain.clone()), head.last_position);
-        self.verified.misfit(Misfit { chain, position, seq: None, why });
+        self.verified.misfit(Misfit::entry(chain, position, None, why));
     }
 }

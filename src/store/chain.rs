@@ -156,7 +156,33 @@ impl Store {
             walk.gone(&gone);
             next = heads.try_next().await?;
         }
+        drop(rows);
+        self.verify_told(&mut connection, &mut walk).await?;
+        walk.verified.triggers_missing = self.missing_triggers().await?;
         Ok(walk.verified)
+    }
+
+    /// Holds what else onefold keeps against the entries: a run that is gone whole with its head leaves no hole in
+    /// the journal, but plans and steps without an entry.
+    async fn verify_told(&self, on: &mut Connection, walk: &mut Walk) -> Result<()> {
+        let journal = self.journal();
+        let statement = journal.statement(&self.queries, "journal/untold", &Values::new())?;
+        for row in journal.fetch(on, &statement).await? {
+            let r = Reader::new(&row, "journal/untold");
+            walk.verified.misfit(Misfit::untold(format!("{} {}", r.needed("kind")?, r.needed("id")?)));
+        }
+        Ok(())
+    }
+
+    /// The triggers that ought to keep the journal as it is and are missing, disabled, or not to be seen by this
+    /// user.
+    pub async fn missing_triggers(&self) -> Result<Vec<String>> {
+        let journal = self.journal();
+        let file = format!("journal/{}/missing_triggers", journal.dialect.folder());
+        let statement = journal.statement(&self.queries, &file, &Values::new())?;
+        let mut connection = journal.connection().await?;
+        let rows = journal.fetch(&mut connection, &statement).await?;
+        rows.iter().map(|row| Reader::new(row, &file).needed("name")).collect()
     }
 
     /// Walks the heads; how many there must be.
@@ -184,7 +210,7 @@ impl Store {
         };
         if let Some(why) = why {
             let position = newest.max(counted);
-            walk.verified.misfit(Misfit { chain: None, position, seq: None, why });
+            walk.verified.misfit(Misfit::head(position, why));
         }
         Ok(counted)
     }
@@ -208,7 +234,7 @@ impl Store {
                     "it stands in no chain{}: it was written by hand, or by an older onefold",
                     before.unwrap_or_default()
                 );
-                walk.verified.misfit(Misfit { chain: None, position: 0, seq: Some(seq), why });
+                walk.verified.misfit(Misfit::entry(None, 0, Some(seq), why));
             }
         }
         Ok(())

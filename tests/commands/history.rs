@@ -12,6 +12,7 @@ on_each_database![
     tells_who_did_what_to_an_order_and_under_which_plan,
     every_run_ends_its_chain_and_verify_covers_all_of_them,
     verify_names_what_was_changed_and_heads_that_are_gone,
+    verify_names_what_nothing_tells_of_any_more,
     anybody_can_check_what_is_exported,
 ];
 
@@ -100,6 +101,38 @@ fn verify_names_what_was_changed_and_heads_that_are_gone(site: &Site) {
     let json = site.run(&["history", "verify", "--json"]).ends(5).json();
     assert_eq!(json["fits"], false);
     assert_eq!(json["journal"]["misfits"][0]["seq"].to_string(), seq);
+}
+
+fn verify_names_what_nothing_tells_of_any_more(site: &Site) {
+    let plan = applied(site);
+    site.run(&["history", "verify"]).ends(0).does_not_print("onefold init");
+    match site.kind() {
+        Kind::Postgres => {
+            site.sql("ALTER TABLE onefold_journal DISABLE TRIGGER USER");
+            site.sql("DROP TRIGGER onefold_rows_are_kept ON onefold_heads");
+        }
+        Kind::Sqlite | Kind::Mariadb => {
+            site.sql("DROP TRIGGER onefold_journal_is_kept");
+            site.sql("DROP TRIGGER onefold_heads_are_kept");
+        }
+    }
+    // As if nothing had ever been: no hash is wrong, and no head is missing.
+    site.sql("DELETE FROM onefold_journal");
+    site.sql("DELETE FROM onefold_heads");
+    site.sql("UPDATE onefold_counters SET value = 0 WHERE name = 'heads'");
+    let missing = match site.kind() {
+        Kind::Postgres => "onefold_rows_are_kept on onefold_heads",
+        Kind::Sqlite | Kind::Mariadb => "onefold_heads_are_kept",
+    };
+    site.run(&["history", "verify"])
+        .ends(5)
+        .prints(&format!("The journal does not fit: plan {plan}"))
+        .prints("no entry tells of it")
+        .prints(&format!("begun plan {plan}"))
+        .prints("step on row P-B")
+        .prints(missing);
+    site.run(&["init"]).ends(0);
+    site.run(&["history", "verify"]).ends(5).does_not_print("onefold init");
 }
 
 /// The README's algorithm, written down once more.

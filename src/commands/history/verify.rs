@@ -17,8 +17,9 @@ use crate::report::{Column, Report, Table};
   onefold history verify --head 3f0c…
   onefold history verify --seal
 
-Ends with 5 where an entry was changed, taken away, put in or put elsewhere, or
-where the end of a finished run is missing. Keep the newest head that it prints
+Ends with 5 where an entry was changed, taken away, put in or put elsewhere,
+where the end of a finished run is missing, or where no entry tells of a plan,
+a step or an approval that there is. Keep the newest head that it prints
 where nobody who may write the database can change it: --head proves later that
 all that was there then still is. A run that was killed has no head: it is told,
 and is no violation. --seal gives such runs an end; one that is still at it
@@ -51,7 +52,7 @@ pub async fn run(config: &Config, args: VerifyArgs) -> Result<Report> {
     for hash in &args.heads {
         if !store.has_head(&hash.to_lowercase()).await? {
             let why = format!("there is no head {hash} any more");
-            verified.misfit(Misfit { chain: None, position: 0, seq: None, why });
+            verified.misfit(Misfit::head(0, why));
         }
     }
     progress.end();
@@ -92,6 +93,15 @@ fn tell(report: Report, verified: &Verified, sealed: Option<usize>) -> Report {
         report = report
             .line(format!("{} not chained: from before the journal was.", entries(verified.not_chained)));
     }
+    if !verified.triggers_missing.is_empty() {
+        report = report
+            .line(format!(
+                "Nothing refuses changes to it where a trigger is missing, or not to be seen by this user: {}. To make \
+                 them:",
+                verified.triggers_missing.join(", ")
+            ))
+            .command("onefold init");
+    }
     if verified.unfinished_runs > 0 {
         report = report
             .line(format!(
@@ -112,6 +122,9 @@ fn plural(n: i64, what: &str) -> String {
 
 /// Where a misfit is: `entry 17, position 3 of RUN-….1`.
 fn place(misfit: &Misfit) -> String {
+    if let Some(of) = &misfit.of {
+        return of.clone();
+    }
     match (&misfit.chain, misfit.seq) {
         (Some(chain), Some(seq)) => format!("entry {seq}, position {} of {chain}", misfit.position),
         (Some(chain), None) => format!("position {} of {chain}", misfit.position),
