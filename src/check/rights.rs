@@ -33,7 +33,25 @@ pub async fn check(config: &Config, site: &Site) -> Vec<Check> {
             checks.extend(found);
         }
     }
+    checks.extend(kept(site).await);
     checks
+}
+
+/// Whether the journal's database refuses that anything in it is changed. Where onefold's tables are not there yet,
+/// there is nothing to keep.
+async fn kept(site: &Site) -> Option<Check> {
+    if !site.journal_answers || site.store.must_be_ready().await.is_err() {
+        return None;
+    }
+    let missing = site.store.missing_triggers().await.ok().filter(|missing| !missing.is_empty())?;
+    let message = format!(
+        "nothing refuses changes to the journal where a trigger is missing, or not to be seen by this user: {}",
+        missing.join(", ")
+    );
+    Some(
+        Check::new(WHAT, &site.store.journal().label, Outcome::Warning, message)
+            .hint("onefold init makes them"),
+    )
 }
 
 /// The tables that ledgers are read from and moved in.

@@ -54,10 +54,12 @@ pub struct ConvergeArgs {
 
 pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
     let store = config.open_ready().await?;
-    let plan = match &args.plan {
-        Some(plan_id) => Some(store.plan_by_id(plan_id).await?.plan),
+    let saved = match &args.plan {
+        Some(plan_id) => Some(store.plan_by_id(plan_id).await?),
         None => None,
     };
+    let is_superseded = saved.as_ref().is_some_and(|saved| saved.superseded_by.is_some());
+    let plan = saved.map(|saved| saved.plan);
     let mut rounds = 0;
     let mut learned: Vec<Learned> = Vec::new();
     loop {
@@ -71,7 +73,7 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
         let open = learned.iter().filter(|l| !l.settled).count();
         rounds += 1;
         if !args.watch || open == 0 {
-            return Ok(report(&learned, plan.as_ref()));
+            return Ok(report(&learned, plan.as_ref(), is_superseded));
         }
         if !config.quiet {
             print_note(&format!(
@@ -83,7 +85,7 @@ pub async fn run(config: &Config, args: ConvergeArgs) -> Result<Report> {
         let pause = Duration::from_micros(args.every.micros().unsigned_abs());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(report(&learned, plan.as_ref())),
+            _ = tokio::signal::ctrl_c() => return Ok(report(&learned, plan.as_ref(), is_superseded)),
         }
     }
 }
@@ -159,7 +161,7 @@ fn rows(ledgers: &Ledgers) -> BTreeSet<(Ledger, &TenantId, RowId)> {
     orders.chain(payments).chain(holds).chain(messages).collect()
 }
 
-fn report(learned: &[Learned], plan: Option<&Plan>) -> Report {
+fn report(learned: &[Learned], plan: Option<&Plan>, is_superseded: bool) -> Report {
     let mut table =
         Table::new([Column::exact("ROW"), Column::exact("SETTLED"), Column::prose("WHAT THE PROVIDER SAYS")]);
     for l in learned {
@@ -187,6 +189,9 @@ fn report(learned: &[Learned], plan: Option<&Plan>) -> Report {
                 None => "onefold converge --watch --every 5m".to_owned(),
             })
         }
+        (Some(_), _) if is_superseded => report
+            .line("The plan was superseded. Next, to decide on what is known now:")
+            .command("onefold plan"),
         (Some(plan), _) => report
             .line("Next, where a request of the plan was missing; where a charge was, plan again:")
             .command(apply_line(plan))

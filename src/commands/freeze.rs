@@ -117,7 +117,11 @@ pub async fn run(config: &Config, args: FreezeArgs) -> Result<Report> {
         };
         (store.freeze(&request, now()).await?, "frozen")
     };
-    Ok(report(&freeze, what, paid(&store)))
+    // It holds already: what cannot be read now is no reason to say that it failed.
+    let is_empty = matches!(store.has_rows_in(&freeze.scope).await, Ok(false));
+    let mut report = report(&freeze, what, paid(&store));
+    report.json["is_empty"] = json!(is_empty);
+    Ok(if is_empty { report.line("No row is in this scope yet: is the name right?") } else { report })
 }
 
 /// A freeze as it is renewed: only recorded until now, it may become more than that, and never less.

@@ -74,7 +74,10 @@ pub fn without_password(url: &str) -> String {
             let masked: Vec<_> = query
                 .split('&')
                 .map(|pair| match pair.split_once('=') {
-                    Some((name, _)) if name.to_lowercase().contains("password") => format!("{name}=***"),
+                    // What is set for a session may be anything.
+                    Some((name, _)) if name.to_lowercase().contains("password") || name == "options" => {
+                        format!("{name}=***")
+                    }
                     _ => pair.to_owned(),
                 })
                 .collect();

@@ -88,6 +88,16 @@ impl Store {
     ///
     /// # Errors
     /// Usage, where one row is in two of them: which is the real one?
+    /// Whether some row is in a scope by its own columns; a session counts as the row has it, not as filled.
+    pub async fn has_rows_in(&self, scope: &Scope) -> Result<bool> {
+        let values = window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope);
+        let file = "reads/one_in_scope";
+        Ok(!self.select::<Order>(file, &values).await?.is_empty()
+            || !self.select::<Payment>(file, &values).await?.is_empty()
+            || !self.select::<Hold>(file, &values).await?.is_empty()
+            || !self.select::<Message>(file, &values).await?.is_empty())
+    }
+
     pub(super) async fn select<T: LedgerRow>(&self, file: &str, values: &Values) -> Result<Vec<T>> {
         let mut rows: Vec<T> = Vec::new();
         for (shard, database) in self.shards(T::LEDGER) {
@@ -223,23 +233,12 @@ impl<'a> Reading<'a> {
     }
 
     async fn start_at_scope(&mut self, scope: &Scope) -> Result<()> {
-        fn names<T: ToString>(set: &BTreeSet<T>) -> Option<Vec<String>> {
-            (!set.is_empty()).then(|| set.iter().map(ToString::to_string).collect())
-        }
-        let place = Values::new()
-            .bind_when("tenants", names(&scope.tenants))
-            .bind_when("users", names(&scope.users))
-            .bind_when("shows", names(&scope.shows));
-        let window = |values: Values| {
-            values
-                .bind_when("from_us", scope.from.map(|t| t.micros()))
-                .bind_when("to_us", scope.to.map(|t| t.micros()))
-        };
+        let place = names_of(scope);
         // A session counts as filled. The order that fills another may itself lie outside the
         // window, so a scope of sessions is read by these alone and the window is left to the core.
         let buyers = match names(&scope.sessions) {
             Some(sessions) => place.clone().bind("sessions", sessions),
-            None => window(place.clone()),
+            None => window(place.clone(), scope),
         };
         for (_, database) in self.store.shards(Ledger::Orders) {
             let statement =
@@ -258,7 +257,7 @@ impl<'a> Reading<'a> {
             // Then all rows of its buyers are in scope themselves, and read here.
             self.whole = self.buyers.seen.clone();
         }
-        let rows = window(place.bind_when("sessions", names(&scope.sessions)));
+        let rows = window(place.bind_when("sessions", names(&scope.sessions)), scope);
         self.payments.add(self.store.select::<Payment>("reads/in_scope", &rows).await?);
         self.inventory.add(self.store.select::<Hold>("reads/in_scope", &rows).await?);
         self.messages.add(self.store.select::<Message>("reads/in_scope", &rows).await?);
@@ -483,4 +482,22 @@ impl<'a> Reading<'a> {
         }
         Ok(rows)
     }
+}
+
+fn names<T: ToString>(set: &BTreeSet<T>) -> Option<Vec<String>> {
+    (!set.is_empty()).then(|| set.iter().map(ToString::to_string).collect())
+}
+
+/// The names of a scope but for its sessions.
+fn names_of(scope: &Scope) -> Values {
+    Values::new()
+        .bind_when("tenants", names(&scope.tenants))
+        .bind_when("users", names(&scope.users))
+        .bind_when("shows", names(&scope.shows))
+}
+
+fn window(values: Values, scope: &Scope) -> Values {
+    values
+        .bind_when("from_us", scope.from.map(|t| t.micros()))
+        .bind_when("to_us", scope.to.map(|t| t.micros()))
 }

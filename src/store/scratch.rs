@@ -221,6 +221,13 @@ async fn remove(outside: &Database, queries: &Queries, name: &str, folder: Optio
             if !is_its_own(outside.marker_on(tx, queries, name).await?) {
                 return Err(unproven());
             }
+            if outside.dialect == Dialect::Mysql
+                && let Some(guest) = outside.guest_on(tx, queries, name).await?
+            {
+                return Err(Error::failure(format!(
+                    "it holds {guest}, which is not a drill's: nothing of it is removed"
+                )));
+            }
             outside.run_script(tx, &code(&drop.sql)).await
         })
         .await
@@ -377,6 +384,14 @@ impl Database {
     }
 
     /// What the marker of a scratch says; `None` where there is none, or more than one.
+    /// A table that somebody has put into a scratch. On PostgreSQL dropping it says so by itself.
+    async fn guest_on(&self, on: &mut Connection, queries: &Queries, name: &str) -> Result<Option<String>> {
+        let values = Values::new().bind("scratch", name);
+        let statement = self.statement(queries, "scratch/mysql/guests", &values)?;
+        let rows = self.fetch(on, &statement).await?;
+        rows.first().map(|row| super::rows::Reader::new(row, "the scratch").needed("name")).transpose()
+    }
+
     async fn marker_on(&self, on: &mut Connection, queries: &Queries, name: &str) -> Result<Option<Marker>> {
         let marker = marker(self.dialect, name);
         let statement =

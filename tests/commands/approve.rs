@@ -266,7 +266,10 @@ fn a_word_that_the_journal_does_not_tell_of_is_none(site: &Site) {
         "an entry outside a chain"
     );
     site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
-    site.run(&["history", "verify"]).ends(0);
+    site.run(&["history", "verify"])
+        .ends(5)
+        .prints(&format!("approval of {plan}"))
+        .prints("no entry tells of it");
     untouched(site);
 }
 

@@ -48,13 +48,15 @@ impl std::fmt::Debug for RedactKey {
 pub struct Pseudonyms {
     key: RedactKey,
     known: HashMap<String, Kind>,
+    /// The known ids by themselves in small letters: people write them as they come.
+    folded: HashMap<String, String>,
     /// The lengths of the known ids in bytes.
     lengths: BTreeSet<usize>,
 }
 
 impl Pseudonyms {
     pub fn new(key: RedactKey) -> Self {
-        Self { key, known: HashMap::new(), lengths: BTreeSet::new() }
+        Self { key, known: HashMap::new(), folded: HashMap::new(), lengths: BTreeSet::new() }
     }
 
     /// Makes an id known, so that it is found in text.
@@ -73,6 +75,11 @@ impl Pseudonyms {
     fn know(&mut self, id: &str, kind: Kind) {
         if !id.trim().is_empty() {
             self.lengths.insert(id.len());
+            let folded = self.folded.entry(id.to_ascii_lowercase()).or_insert_with(|| id.to_owned());
+            // Of several that differ only so, which one is meant must not hang on the order of reading.
+            if id < folded.as_str() {
+                id.clone_into(folded);
+            }
             let known = self.known.entry(id.to_owned()).or_insert(kind);
             // An id of both is a user's: which it is must not hang on the order of reading.
             *known = kind.min(*known);
@@ -104,9 +111,9 @@ impl Pseudonyms {
         while at < text.len() {
             if let Some(end) = self.word_that_stays(text, at, stays) {
                 at = end;
-            } else if let Some((end, kind)) = self.known_at(text, at) {
+            } else if let Some((end, id, kind)) = self.known_at(text, at) {
                 replaced.push_str(&text[copied..at]);
-                replaced.push_str(&self.pseudonym(kind, &text[at..end]));
+                replaced.push_str(&self.pseudonym(kind, id));
                 (copied, at) = (end, end);
             } else {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
@@ -129,8 +136,9 @@ impl Pseudonyms {
         is_kept.then_some(at + word.len())
     }
 
-    /// The longest known id that begins here and does not go on as a longer word of ASCII.
-    fn known_at(&self, text: &str, at: usize) -> Option<(usize, Kind)> {
+    /// The longest known id that begins here, in whatever letters, and does not go on as a longer word of ASCII;
+    /// where it ends, and the id as it is known.
+    fn known_at(&self, text: &str, at: usize) -> Option<(usize, &str, Kind)> {
         let joins = |a: Option<char>, b: Option<char>| {
             a.zip(b).is_some_and(|(a, b)| a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
         };
@@ -139,9 +147,16 @@ impl Pseudonyms {
         }
         self.lengths.iter().rev().find_map(|length| {
             let end = at + length;
-            let id = text.get(at..end)?;
-            let kind = self.known.get(id)?;
-            (!joins(id.chars().next_back(), text[end..].chars().next())).then_some((end, *kind))
+            let found = text.get(at..end)?;
+            let (id, kind) = self
+                .known
+                .get_key_value(found)
+                .or_else(|| self.known.get_key_value(self.folded.get(&found.to_ascii_lowercase())?))?;
+            (!joins(found.chars().next_back(), text[end..].chars().next())).then_some((
+                end,
+                id.as_str(),
+                *kind,
+            ))
         })
     }
 }
@@ -179,6 +194,20 @@ mod tests {
             assert!(!text.contains(id), "{id} in {text}");
         }
         assert_eq!(text.matches(&all.user("U-7318")).count(), 2, "{text}");
+    }
+
+    #[test]
+    fn an_id_in_other_letters_is_the_same_persons() {
+        let all = pseudonyms(1);
+        let text = all.text("u-7318 asked for TR-7318-TAP3", &|_| false).into_owned();
+        assert_eq!(
+            text,
+            format!("{} asked for {}", all.user("U-7318"), all.pseudonym(Kind::Trace, "tr-7318-tap3"))
+        );
+        let mut both = Pseudonyms::new(RedactKey([1; 32]));
+        both.know_user("ab");
+        both.know_user("Ab");
+        assert_eq!(both.text("ab Ab", &|_| false), format!("{} {}", both.user("ab"), both.user("Ab")));
     }
 
     #[test]
