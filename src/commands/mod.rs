@@ -25,6 +25,7 @@ pub mod settle;
 pub mod show;
 pub mod status;
 pub mod thaw;
+pub mod trace;
 pub mod verify;
 pub mod watch;
 

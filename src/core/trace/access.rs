@@ -81,6 +81,11 @@ impl AccessLine {
         self.status.is_none_or(|status| NO_ANSWER.contains(&status))
     }
 
+    /// Whether the service answered that it will not.
+    pub fn is_refused(&self) -> bool {
+        !self.is_lost() && self.status.is_some_and(|status| status >= 400)
+    }
+
     /// When its answer was given up, where that is known.
     pub fn lost_at(&self) -> Option<Timestamp> {
         self.latency.filter(|_| self.is_lost()).map(|latency| self.at.plus(latency))

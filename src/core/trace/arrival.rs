@@ -1,8 +1,9 @@
 //! What came for one purchase, one after the other, and what each left behind.
 //!
 //! An order is matched with the latest line before it (clocks may differ by [`SKEW`]) that names it, or has its
-//! trace id, its key, or at least its buyer, in this order; no line is matched twice. An order without a line
-//! tells of its own arrival, a message that was delivered tells of its deliveries.
+//! trace id, its key, or at least its buyer, in this order; no line is matched twice. One that was refused (an
+//! answer of 400 and above, but for those that mean that there was none) wrote nothing, unless it names the
+//! order. An order without a line tells of its own arrival, a message that was delivered of its deliveries.
 
 use std::collections::HashMap;
 
@@ -210,6 +211,7 @@ fn names(line: &AccessLine, basis: Basis) -> Vec<Name<'_>> {
         (Basis::Order, Some(id)) => vec![name(id.as_str())],
         // A line that names an order is that order's alone.
         (Basis::Order, None) | (_, Some(_)) => Vec::new(),
+        _ if line.is_refused() => Vec::new(),
         (Basis::Trace, _) => {
             let mut names: Vec<_> =
                 line.trace_id.as_deref().into_iter().chain([line.request_id.as_str()]).map(name).collect();

@@ -13,12 +13,14 @@ const NEEDLE_TENTHS: usize = 2;
 const NEEDLE_WIDTH: usize = 2;
 /// A step is so many times as high behind as before; a cliff, before as behind.
 const STEP: f64 = 3.0;
-/// On the high side of a step the higher half is at most so many times the lower one: it stays up.
-const LEVEL: f64 = 2.0;
+/// On the high side of a step so many of ten pieces have at least half of that side's mean: it stays up.
+const LEVEL_TENTHS: usize = 8;
 /// A ramp grows so many times from each quarter to the next.
 const RAMP: f64 = 1.2;
-/// With fewer pieces, or fewer in all of them, there is no shape to see but needles.
+/// With fewer pieces there is no shape to see.
 const LEAST: usize = 8;
+/// With fewer in all pieces there is none but needles.
+const LEAST_IN_ALL: u64 = 30;
 
 status_type!(
     /// How counts run over time.
@@ -43,15 +45,15 @@ impl Shape {
             ),
             Self::Ramp => format!("each quarter has at least {RAMP} times what the one before has"),
             Self::Step => format!(
-                "behind some piece the mean is at least {STEP} times that before it, and stays up (halves within \
-                 {LEVEL} times)"
+                "behind some piece the mean is at least {STEP} times that before it, and {LEVEL_TENTHS} of 10 \
+                 pieces there have half of the mean or more"
             ),
             Self::Cliff => format!(
-                "before some piece the mean is at least {STEP} times that behind it, and had stayed up (halves within \
-                 {LEVEL} times)"
+                "before some piece the mean is at least {STEP} times that behind it, and {LEVEL_TENTHS} of 10 \
+                 pieces there have half of the mean or more"
             ),
             Self::Other => format!(
-                "none of the rules holds, or there are fewer than {LEAST} pieces, or than {LEAST} in all of them"
+                "none of the rules holds, or there are fewer than {LEAST} pieces or {LEAST_IN_ALL} in all"
             ),
         }
     }
@@ -99,7 +101,7 @@ pub fn shape(counts: &[u64]) -> Shape {
         Shape::Other
     } else if is_needles(counts) {
         Shape::Needles
-    } else if counts.iter().sum::<u64>() < LEAST as u64 {
+    } else if counts.iter().sum::<u64>() < LEAST_IN_ALL {
         Shape::Other
     } else if is_ramp(counts) {
         Shape::Ramp
@@ -133,8 +135,8 @@ fn has_step(counts: impl Iterator<Item = u64>) -> bool {
     let side = (counts.len() / 8).max(LEAST / 4);
     (side..=counts.len() - side).any(|at| {
         let (before, behind) = counts.split_at(at);
-        let halves = behind.split_at(behind.len() / 2);
-        let (a, b) = (mean(halves.0), mean(halves.1));
-        mean(behind) > 0.0 && mean(behind) >= STEP * mean(before) && a.max(b) <= LEVEL * a.min(b)
+        let level = mean(behind);
+        let up = behind.iter().filter(|n| **n as f64 * 2.0 >= level).count();
+        level > 0.0 && level >= STEP * mean(before) && up * 10 >= behind.len() * LEVEL_TENTHS
     })
 }
