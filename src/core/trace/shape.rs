@@ -43,7 +43,10 @@ impl Shape {
             Self::Needles => format!(
                 "in at most {NEEDLE_TENTHS} of 10 pieces, never more than {NEEDLE_WIDTH} side by side"
             ),
-            Self::Ramp => format!("each quarter has at least {RAMP} times what the one before has"),
+            Self::Ramp => format!(
+                "each quarter has at least {RAMP} times what the one before has, and a straight line fits better than a \
+                 step (least squares)"
+            ),
             Self::Step => format!(
                 "behind some piece the mean is at least {STEP} times that before it, and {LEVEL_TENTHS} of 10 \
                  pieces there have half of the mean or more"
@@ -126,7 +129,25 @@ fn mean(counts: &[u64]) -> f64 {
 
 fn is_ramp(counts: &[u64]) -> bool {
     let quarter = |i: usize| mean(&counts[counts.len() * i / 4..counts.len() * (i + 1) / 4]);
-    (1..4).all(|i| quarter(i) > 0.0 && quarter(i) >= RAMP * quarter(i - 1))
+    let grows = (1..4).all(|i| quarter(i) > 0.0 && quarter(i) >= RAMP * quarter(i - 1));
+    let steps = (1..counts.len()).map(|at| scatter(&counts[..at]) + scatter(&counts[at..]));
+    grows && off_a_line(counts) < steps.fold(f64::INFINITY, f64::min)
+}
+
+/// The sum of squares about the mean.
+fn scatter(counts: &[u64]) -> f64 {
+    let mean = mean(counts);
+    counts.iter().map(|n| (*n as f64 - mean).powi(2)).sum()
+}
+
+/// The sum of squares about the straight line that fits best.
+fn off_a_line(counts: &[u64]) -> f64 {
+    let middle = (counts.len() - 1) as f64 / 2.0;
+    let away = || (0..counts.len()).map(|i| i as f64 - middle);
+    let slope =
+        away().zip(counts).map(|(x, n)| x * *n as f64).sum::<f64>() / away().map(|x| x * x).sum::<f64>();
+    let mean = mean(counts);
+    away().zip(counts).map(|(x, n)| (*n as f64 - mean - slope * x).powi(2)).sum()
 }
 
 /// Whether the counts go up once and stay up.
