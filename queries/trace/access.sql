@@ -1,4 +1,4 @@
--- The lines of a site's access log within a time, by time. {access} is the site's own SELECT. Any number of rows.
+-- The lines of an access log within a time, by time: around the own SELECT of a site. Any number of rows.
 SELECT at_us, request_id, tenant_id, source, attempt, status, latency_ms, trace_id, idempotency_key, user_id,
        show_id, order_id
 FROM {access}

@@ -33,7 +33,8 @@ impl Store {
     ) -> Result<()> {
         let Some(text) = self.queries.find(ACCESS) else { return Ok(()) };
         let [select] = statements(text)[..] else {
-            return Err(Error::usage(format!("{ACCESS}.sql is not one SELECT")));
+            return Err(Error::usage(format!("{ACCESS}.sql is not one SELECT"))
+                .hint("SELECT … AS at_us, … AS request_id, … FROM …, without a semicolon inside"));
         };
         let access = format!("(\n{select}\n) AS access");
         let values = Values::new().bind("from_us", from.micros()).bind("to_us", to.micros());
