@@ -138,7 +138,7 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
         (Some(store), _) => {
             let progress = Progress::new(config, "reading");
             let ledgers = match &order {
-                Some(order) => store.read_around(order).await?,
+                Some(order) => store.read_around(order, &scope.tenants).await?,
                 None => store.read_scope(&scope).await?,
             };
             progress.end();
