@@ -25,6 +25,7 @@ pub mod settle;
 pub mod show;
 pub mod status;
 pub mod thaw;
+pub mod trace;
 pub mod verify;
 pub mod watch;
 
@@ -32,6 +33,7 @@ mod brakes;
 mod confirm;
 mod decided;
 mod files;
+mod leaving;
 mod limits;
 mod playbook;
 mod progress;

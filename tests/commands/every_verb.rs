@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
     "demo",
     "init",
     "import",
@@ -24,6 +24,7 @@ const VERBS: [&str; 27] = [
     "show",
     "approve",
     "report",
+    "trace",
     "apply",
     "converge",
     "settle",
@@ -67,6 +68,9 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["report", plan]);
     json(0, &["report", plan, "--redact"]);
     json(0, &["report", plan, "--format", "html", "--output", "report.html"]);
+    json(0, &["trace"]);
+    json(0, &["trace", "--files", &folder, "--order", "A"]);
+    json(0, &["trace", "--format", "xlsx", "--output", "trace.xlsx"]);
     json(5, &["verify", plan]);
     json(0, &["converge", "--plan", plan]);
     json(0, &["approve", plan, "--because", "x"]);
@@ -84,7 +88,7 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["guard", "snippets", "--for", "java"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 24] = [
+    let errors: [(i32, &[&str]); 26] = [
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -94,6 +98,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["show"]),
         (2, &["report", "PL-none"]),
         (2, &["report", plan, "--format", "csv"]),
+        (2, &["trace", "--order", "O-none"]),
+        (2, &["trace", "--access", "nowhere.csv"]),
         (2, &["apply", "PL-none"]),
         (2, &["converge", "--plan", "PL-none"]),
         (2, &["verify", "PL-none"]),
