@@ -17,6 +17,7 @@ use super::ids::*;
 use super::join::{Intent, Joined};
 use super::ledger::Ledgers;
 use super::money::Currency;
+use super::plain::PlainIntent;
 use super::policy::Policy;
 use super::scope::Scope;
 use super::seen::seen;
@@ -299,11 +300,7 @@ pub fn make_of(
     let intents = intents.into_iter().map(|(_, planned)| planned).collect();
     let outside_sums = counter.outside();
     let sums = counter.sums();
-    check_sums(&sums)?;
-    if let Some(large) = outside_sums.iter().find(|o| i64::try_from(o.amount_minor).is_err()) {
-        let what = format!("{} {} of tenant {}", large.status, large.currency, large.tenant_id);
-        return Err(PlanError::SumTooLarge { what });
-    }
+    check_sums(&sums, &outside_sums)?;
     let (scope, policy) = (scope.clone(), policy.clone());
     Ok(Decided { as_of, scope, policy, live_orders, intents, sums, outside_sums })
 }
@@ -357,7 +354,7 @@ pub fn plan_intent(
     let mut orphans: Vec<(Ledger, RowId)> = intent.orphans.iter().map(|o| (o.ledger(), o.id())).collect();
     orphans.sort_unstable_by(|(a, id_a), (b, id_b)| (a.as_str(), id_a).cmp(&(b.as_str(), id_b)));
     Ok(PlannedIntent {
-        intent_id: intent_id(intent.tenant_id, &orders, &orphans),
+        intent_id: intent_id(intent.tenant_id.as_str(), orders.iter().map(OrderId::as_str), &orphans),
         tenant_id: intent.tenant_id.clone(),
         user_id: intent.user_id.cloned(),
         show_id: intent.show_id.cloned(),
@@ -412,10 +409,14 @@ fn chosen<'a>(intent: &Intent<'a>, evidence: &Evidence) -> Result<Chosen<'a>, Pl
 }
 
 /// A name that depends on nothing but which rows the intent is made of.
-fn intent_id(tenant_id: &TenantId, orders: &[OrderId], orphans: &[(Ledger, RowId)]) -> String {
-    let mut hash = FieldHash::new().text(tenant_id.as_str());
+pub(super) fn intent_id<'a>(
+    tenant_id: &str,
+    orders: impl IntoIterator<Item = &'a str>,
+    orphans: &[(Ledger, RowId)],
+) -> String {
+    let mut hash = FieldHash::new().text(tenant_id);
     for id in orders {
-        hash = hash.text(Ledger::Orders.as_str()).text(id.as_str());
+        hash = hash.text(Ledger::Orders.as_str()).text(id);
     }
     for (ledger, id) in orphans {
         hash = hash.text(ledger.as_str()).text(id.as_str());
@@ -424,7 +425,7 @@ fn intent_id(tenant_id: &TenantId, orders: &[OrderId], orphans: &[(Ledger, RowId
 }
 
 /// Refuses sums that do not close, or that readers of JSON could not hold in 64 bits.
-fn check_sums(sums: &Sums) -> Result<(), PlanError> {
+pub(super) fn check_sums(sums: &Sums, outside: &[OutsideMoney]) -> Result<(), PlanError> {
     let money = sums.money.iter().map(|s| (format!("{} of tenant {}", s.currency, s.tenant_id), s.parts()));
     let stock = sums
         .stock
@@ -437,6 +438,10 @@ fn check_sums(sums: &Sums) -> Result<(), PlanError> {
         if parts.iter().any(|part| i64::try_from(*part).is_err()) {
             return Err(PlanError::SumTooLarge { what });
         }
+    }
+    if let Some(large) = outside.iter().find(|o| i64::try_from(o.amount_minor).is_err()) {
+        let what = format!("{} {} of tenant {}", large.status, large.currency, large.tenant_id);
+        return Err(PlanError::SumTooLarge { what });
     }
     Ok(())
 }
@@ -508,34 +513,80 @@ impl Plan {
             sums,
             outside_sums: _,
         } = self;
-        let mut hash = Sha256::new();
-        hash.update("{\"as_of\":");
-        hash.update(canonical_text(as_of));
-        hash.update(",\"intents\":[");
-        for (i, intent) in intents.iter().enumerate() {
-            if i > 0 {
-                hash.update(",");
-            }
-            hash.update(canonical_text(intent));
-        }
-        hash.update("],\"live_orders\":");
-        hash.update(canonical_text(live_orders));
-        hash.update(",\"policy\":");
-        hash.update(canonical_text(policy));
-        hash.update(",\"scope\":");
-        hash.update(canonical_text(scope));
-        hash.update(",\"sums\":");
-        hash.update(canonical_text(sums));
-        hash.update("}");
-        format!("sha256:{}", hex::encode(hash.finalize()))
+        let mut digest = PlanDigest::new(*as_of);
+        intents.iter().for_each(|intent| digest.intent(intent));
+        digest.end(*live_orders, policy, scope, sums)
     }
 }
 
-fn canonical_text<T: Serialize>(part: &T) -> String {
-    let value = serde_json::to_value(part).expect("a plan's parts have string keys and 64-bit numbers");
-    let mut text = String::new();
-    canonical::write(&value, &mut text);
-    text
+/// A plan's digest as its intents come, in the plan's order.
+pub(super) struct PlanDigest {
+    text: TextHash,
+    before: &'static str,
+}
+
+impl PlanDigest {
+    pub fn new(as_of: Timestamp) -> Self {
+        let mut text = TextHash::default();
+        text.member("{\"as_of\":", &as_of);
+        text.text(",\"intents\":[");
+        Self { text, before: "" }
+    }
+
+    pub fn intent(&mut self, intent: &PlannedIntent) {
+        self.text.member(std::mem::replace(&mut self.before, ","), intent);
+    }
+
+    pub fn plain(&mut self, intent: &PlainIntent<'_>) {
+        self.text.text(std::mem::replace(&mut self.before, ","));
+        intent.write_canonical(&mut self.text.waiting);
+        self.text.hash_block();
+    }
+
+    pub fn end(mut self, live_orders: u64, policy: &Policy, scope: &Scope, sums: &Sums) -> String {
+        self.text.member("],\"live_orders\":", &live_orders);
+        self.text.member(",\"policy\":", policy);
+        self.text.member(",\"scope\":", scope);
+        self.text.member(",\"sums\":", sums);
+        self.text.text("}");
+        self.text.finish()
+    }
+}
+
+/// The SHA-256 of a canonical text, piece by piece as it is written.
+#[derive(Default)]
+struct TextHash {
+    hash: Sha256,
+    /// Written and not yet hashed.
+    waiting: String,
+}
+
+impl TextHash {
+    /// How many bytes are hashed at once.
+    const BLOCK: usize = 1 << 16;
+
+    fn text(&mut self, text: &str) {
+        self.waiting.push_str(text);
+    }
+
+    /// A value in its canonical form, behind what leads to it.
+    fn member<T: Serialize>(&mut self, before: &str, value: &T) {
+        self.text(before);
+        canonical::write(value, &mut self.waiting).expect("the names in a plan are text");
+        self.hash_block();
+    }
+
+    fn hash_block(&mut self) {
+        if self.waiting.len() > Self::BLOCK {
+            self.hash.update(&self.waiting);
+            self.waiting.clear();
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.hash.update(&self.waiting);
+        format!("sha256:{}", hex::encode(self.hash.finalize()))
+    }
 }
 
 /// Why there is no plan.

@@ -49,6 +49,29 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// Goes on from sums that have been taken before.
+    pub fn of(sums: Sums, outside: Vec<OutsideMoney>) -> Self {
+        let money = sums.money.into_iter().map(|s| ((s.tenant_id.clone(), s.currency), s.parts()));
+        let stock = sums.stock.into_iter().map(|s| ((s.tenant_id.clone(), s.show_id.clone()), s.parts()));
+        let outside =
+            outside.into_iter().map(|o| ((o.tenant_id, o.currency, o.status), (o.charges, o.amount_minor)));
+        Self { money: money.collect(), stock: stock.collect(), outside: outside.collect() }
+    }
+
+    /// `amount` in minor units on so many charges that stand outside the sums.
+    pub fn outside_sums(
+        &mut self,
+        tenant_id: &TenantId,
+        currency: Currency,
+        status: PaymentStatus,
+        charges: u64,
+        amount: i128,
+    ) {
+        let of = self.outside.entry((tenant_id.clone(), currency, status)).or_default();
+        of.0 += charges;
+        of.1 += amount;
+    }
+
     /// `amount` in minor units of the currency.
     pub fn money(&mut self, tenant_id: &TenantId, currency: Currency, part: Part, amount: i128) {
         self.money.entry((tenant_id.clone(), currency)).or_default()[part as usize] += amount;
@@ -76,10 +99,8 @@ impl Counter {
                 }
             }
             if stands_outside(charge) {
-                let key = (tenant_id.clone(), row.currency, charge.status);
-                let (charges, amount) = self.outside.entry(key).or_default();
-                *charges += 1;
-                *amount += i128::from(row.left_minor());
+                let left = i128::from(row.left_minor());
+                self.outside_sums(tenant_id, row.currency, charge.status, 1, left);
             }
         }
         for step in &planned.steps {
