@@ -10,14 +10,13 @@ use onefold::core::evidence::Evidence;
 use onefold::core::ids::*;
 use onefold::core::join::Joined;
 use onefold::core::ledger::*;
-use onefold::core::plain::into_plan;
 use onefold::core::plan::*;
 use onefold::core::policy::*;
 use onefold::core::recheck::{Recheck, undo};
 use onefold::core::scope::Scope;
 use onefold::core::status::{HoldStatus, Ledger, PaymentStatus};
 use onefold::core::verify::verify;
-use onefold::files::{self, LedgerFiles, ReadOptions};
+use onefold::files::{self, LedgerFiles, Portions, ReadOptions};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -288,7 +287,8 @@ proptest! {
     /// The quick way, on which plain purchases are never looked at one by one, makes the plan of the whole way.
     #[test]
     fn plain_purchases_are_decided_as_if_each_were_looked_at(
-        ledgers in crowd(), policy in policy(), piece in 64..4096u64, from in select(vec![None, Some(100)]),
+        ledgers in crowd(), policy in policy(), piece in 64..4096u64, at_once in 1..9usize,
+        from in select(vec![None, Some(100)]),
     ) {
         let scope = Scope { from: from.map(at), ..Scope::default() };
         let whole = make(&ledgers, &scope, &policy, at(3600), &Evidence::default()).unwrap();
@@ -298,18 +298,19 @@ proptest! {
         files::write(dir.path(), &ledgers).unwrap();
         let named = LedgerFiles::in_dir(dir.path()).unwrap();
         let options = ReadOptions::default();
-        let sifted = files::sift(&named, &options, &policy, at(3600), piece, &|_, _| {}).unwrap();
-        let rest = make(&sifted.rest, &scope, &policy, at(3600), &Evidence::default()).unwrap();
-        let plain = || sifted.plain.iter().filter(|plain| plain.in_scope(&scope));
-        let (quick, _) = into_plan(rest.clone(), plain(), true, "p".to_owned(), at(3600)).unwrap();
-        prop_assert_eq!(&quick, &whole);
+        let portions = Portions { bytes: piece, orders: at_once };
+        let sifted = files::sift(&named, &options, &policy, at(3600), portions, &|_, _| {}).unwrap();
+        let plan = |whole| {
+            let plan = sifted.plan(&scope, &policy, at(3600), whole, "p".to_owned(), at(3600));
+            plan.unwrap().unwrap()
+        };
+        let (quick, unlisted) = plan(true);
+        prop_assert_eq!((&quick, unlisted), (&whole, 0));
         prop_assert!(quick.digest_matches());
 
-        let (brief, count) = into_plan(rest, plain(), false, "p".to_owned(), at(3600)).unwrap();
-        prop_assert_eq!(brief.intents.len() + count, whole.intents.len());
+        let (brief, unlisted) = plan(false);
+        prop_assert_eq!(brief.intents.len() + unlisted, whole.intents.len());
         prop_assert_eq!((&brief.digest, &brief.sums), (&whole.digest, &whole.sums));
         prop_assert_eq!((&brief.outside_sums, brief.live_orders), (&whole.outside_sums, whole.live_orders));
-        let orders = sifted.plain.iter().count() + sifted.rest.orders.len();
-        prop_assert_eq!(orders, ledgers.orders.len());
     }
 }

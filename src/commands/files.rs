@@ -14,7 +14,7 @@ use crate::core::policy::Policy;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 use crate::files::{
-    Amounts, ColumnMap, Encoding, LedgerFiles, PIECE, ReadOptions, Sifted, StatusMap, read, sift,
+    Amounts, ColumnMap, Encoding, LedgerFiles, Portions, ReadOptions, Sifted, StatusMap, read, sift,
 };
 use crate::report::print_note;
 
@@ -80,15 +80,17 @@ pub fn load(config: &Config, files: &LedgerFiles, options: &ReadOptions) -> Resu
 
 /// Reads the four files for a dry run, and keeps only what is not plain in full; nothing where the files must be
 /// read with [`load`], which says why.
-pub fn sifted(
+pub fn sifted<'a>(
     config: &Config,
-    files: &LedgerFiles,
-    options: &ReadOptions,
+    files: &'a LedgerFiles,
+    options: &'a ReadOptions,
     policy: &Policy,
     as_of: Timestamp,
-) -> Option<Sifted> {
+) -> Option<Sifted<'a>> {
     let progress = Progress::new(config, "reading files");
-    let sifted = sift(files, options, policy, as_of, PIECE, &|ledger, rows| progress.more_rows(ledger, rows));
+    let sifted = sift(files, options, policy, as_of, Portions::default(), &|ledger, rows| {
+        progress.more_rows(ledger, rows)
+    });
     progress.end();
     if let Some(sifted) = sifted.as_ref().filter(|_| !config.quiet) {
         sifted.notes.iter().for_each(|note| print_note(&format!("note: {note}")));

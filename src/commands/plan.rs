@@ -18,12 +18,14 @@ use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::money::Currency;
-use crate::core::plain::into_plan;
-use crate::core::plan::{Outcome, Plan, make, make_of};
+use crate::core::plain::PlainCount;
+use crate::core::plan::{Outcome, Plan, PlanError, make, make_of};
+use crate::core::policy::Policy;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
-use crate::files::{LedgerFiles, Sifted};
+use crate::files::{LedgerFiles, ReadOptions};
 use crate::report::Report;
 use crate::store::approvals::given_back;
 use crate::store::plans::{KeepChanges, Maker};
@@ -97,16 +99,13 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let files = LedgerFiles::in_dir(dir)?;
         let as_of = as_of.unwrap_or(made_at);
         // A choice of the operator's may be of any order, plain or not.
-        let sifted =
-            if args.keep.is_empty() { sifted(config, &files, &options, &policy, as_of) } else { None };
-        if let Some(Sifted { rest, plain: orders, .. }) = sifted {
-            let progress = Progress::new(config, "deciding");
-            let decided = make(&rest, &scope, &policy, as_of, &Evidence::default())?;
-            drop(rest);
-            let orders = orders.iter().filter(|order| order.in_scope(&scope));
+        let quick = if args.keep.is_empty() {
             let whole = config.format.is_json() || args.output.is_some();
-            let (plan, count) = into_plan(decided, orders, whole, new_id("PL"), made_at)?;
-            progress.end();
+            plain_plan(config, &files, &options, (&scope, &policy), as_of, whole, made_at).transpose()?
+        } else {
+            None
+        };
+        if let Some((plan, count)) = quick {
             plain = count;
             plan
         } else {
@@ -168,6 +167,23 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         next(config, report, &plan, under.as_ref(), &outside, &before)
     };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
+}
+
+/// The plan of the files, with plain purchases decided once a kind; nothing where they must be read in full.
+fn plain_plan(
+    config: &Config,
+    files: &LedgerFiles,
+    options: &ReadOptions,
+    (scope, policy): (&Scope, &Policy),
+    as_of: Timestamp,
+    whole: bool,
+    made_at: Timestamp,
+) -> Option<Result<(Plan, PlainCount), PlanError>> {
+    let sifted = sifted(config, files, options, policy, as_of)?;
+    let progress = Progress::new(config, "deciding");
+    let planned = sifted.plan(scope, policy, as_of, whole, new_id("PL"), made_at);
+    progress.end();
+    planned
 }
 
 /// The operator's choices, new and withdrawn, as the decision is to know them.

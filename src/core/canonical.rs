@@ -15,8 +15,10 @@ pub fn write<T: Serialize + ?Sized>(value: &T, out: &mut String) -> Result<(), N
 
 /// Appends a text with its quotation marks, as JSON has it.
 pub fn write_text(text: &str, out: &mut String) {
-    let plain = |b: u8| b >= b' ' && b != b'"' && b != b'\\';
-    if text.bytes().all(plain) {
+    // All of them are looked at: that is many at once, while to stop at the first is one by one.
+    let is_escaped = |b: u8| b < b' ' || b == b'"' || b == b'\\';
+    if !text.bytes().fold(false, |found, b| found | is_escaped(b)) {
+        out.reserve(text.len() + 2);
         out.push('"');
         out.push_str(text);
         out.push('"');

@@ -39,6 +39,12 @@ pub struct LoneOrder<'a> {
     pub created_at: Timestamp,
 }
 
+impl<'a> LoneOrder<'a> {
+    pub fn rank(&self) -> Rank<'a> {
+        (self.tenant_id, Some(self.user_id), Some(self.show_id))
+    }
+}
+
 /// What a row that attaches to an order adds to its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u16);
@@ -281,12 +287,12 @@ pub struct PlainIntent<'a> {
     pub plain: Plain,
 }
 
-/// By what plain purchases are sorted in a plan (contract, section 8): no two have one (tenant, user, show).
-pub type PlainRank<'a> = (&'a str, &'a str, &'a str);
+/// Tenant, user and show: by what plans are sorted first.
+pub type Rank<'a> = (&'a str, Option<&'a str>, Option<&'a str>);
 
 impl<'a> PlainIntent<'a> {
-    pub fn rank(&self) -> PlainRank<'a> {
-        (self.order.tenant_id, self.order.user_id, self.order.show_id)
+    fn rank(&self) -> Rank<'a> {
+        self.order.rank()
     }
 
     pub fn in_scope(&self, scope: &Scope) -> bool {
@@ -301,10 +307,6 @@ impl<'a> PlainIntent<'a> {
             session_id: order.session_id.map(SessionId::from).as_ref(),
             created_at: order.created_at,
         })
-    }
-
-    pub const fn is_live(&self) -> bool {
-        self.plain.live
     }
 
     fn captured_minor(&self) -> Option<i64> {
@@ -372,14 +374,14 @@ impl<'a> PlainIntent<'a> {
 
 /// Adds up what plain purchases hold.
 #[derive(Debug, Default)]
-pub struct PlainSums {
+struct PlainSums {
     money: HashMap<(TenantId, Currency), i128>,
     stock: HashMap<(TenantId, ShowId), i128>,
     outside: HashMap<(TenantId, Currency, PaymentStatus), (u64, i128)>,
 }
 
 impl PlainSums {
-    pub fn add(&mut self, intent: &PlainIntent<'_>) {
+    fn add(&mut self, intent: &PlainIntent<'_>) {
         let (order, plain) = (&intent.order, &intent.plain);
         let tenant = || TenantId::from(order.tenant_id);
         if plain.captured {
@@ -395,8 +397,21 @@ impl PlainSums {
         }
     }
 
+    fn add_all(&mut self, other: Self) {
+        for (key, amount) in other.money {
+            *self.money.entry(key).or_default() += amount;
+        }
+        for (key, pieces) in other.stock {
+            *self.stock.entry(key).or_default() += pieces;
+        }
+        for (key, (charges, amount)) in other.outside {
+            let of = self.outside.entry(key).or_default();
+            *of = (of.0 + charges, of.1 + amount);
+        }
+    }
+
     /// Adds these to the sums of what is not plain.
-    pub fn add_to(self, sums: Sums, outside: Vec<OutsideMoney>) -> (Sums, Vec<OutsideMoney>) {
+    fn add_to(self, sums: Sums, outside: Vec<OutsideMoney>) -> (Sums, Vec<OutsideMoney>) {
         let mut counter = Counter::of(sums, outside);
         for ((tenant_id, currency), amount) in self.money {
             counter.money(&tenant_id, currency, Part::Total, amount);
@@ -417,64 +432,133 @@ impl PlainSums {
 /// How many plain purchases of a scope there are.
 pub type PlainCount = usize;
 
-/// Names the plan of a decision together with the plain purchases that it leaves out. `plain` are those in
-/// scope, by [`PlainIntent::rank`]. They stand in the digest and in the sums; in the list of intents only
-/// where it is to be `whole`, for there may be millions.
-///
-/// # Errors
-/// Sums that do not close.
-pub fn into_plan<'p>(
-    mut decided: Decided,
-    plain: impl Iterator<Item = PlainIntent<'p>>,
-    whole: bool,
-    plan_id: String,
-    made_at: Timestamp,
-) -> Result<(Plan, PlainCount), PlanError> {
-    let mut digest = PlanDigest::new(decided.as_of);
-    let mut sums = PlainSums::default();
-    let (mut count, mut live_orders) = (0, decided.live_orders);
-    let mut intents = Vec::new();
-    let mut others = std::mem::take(&mut decided.intents).into_iter().peekable();
-    for intent in plain {
-        // Only an orphan message has no user or show, and it stands before all that have.
-        let before = |other: &PlannedIntent| {
-            let user = other.user_id.as_ref().map(UserId::as_str);
-            let show = other.show_id.as_ref().map(ShowId::as_str);
-            let (tenant_id, user_id, show_id) = intent.rank();
-            (other.tenant_id.as_str(), user, show) < (tenant_id, Some(user_id), Some(show_id))
+/// Neighbouring intents of a plan, those that are plain and the others. A plan of millions is made stretch by
+/// stretch, side by side.
+#[derive(Debug, Default)]
+pub struct Stretch {
+    /// The canonical text of its intents, with a comma between two.
+    text: String,
+    /// Those that are to stand in the plan's list.
+    intents: Vec<PlannedIntent>,
+    plain: PlainCount,
+    live_orders: u64,
+    sums: PlainSums,
+}
+
+impl Stretch {
+    /// `others` and `plain` are the intents of the stretch, both sorted as a plan sorts them; no plain one has
+    /// the (tenant, user, show) of another. The plan lists the plain ones only where it is to be `whole`, and only then
+    /// what the others saw and, where nobody must decide, their evidence: there may be millions.
+    pub fn new<'p>(
+        others: impl IntoIterator<Item = PlannedIntent>,
+        plain: impl IntoIterator<Item = PlainIntent<'p>>,
+        whole: bool,
+    ) -> Self {
+        let mut stretch = Self::default();
+        let mut others = others.into_iter().peekable();
+        for intent in plain {
+            let is_before = |other: &PlannedIntent| rank(other) < intent.rank();
+            while let Some(other) = others.next_if(is_before) {
+                stretch.add(other, whole);
+            }
+            stretch.comma();
+            intent.write_canonical(&mut stretch.text);
+            stretch.sums.add(&intent);
+            stretch.live_orders += u64::from(intent.plain.live);
+            if whole {
+                stretch.intents.push(intent.planned());
+            } else {
+                stretch.plain += 1;
+            }
+        }
+        for other in others {
+            stretch.add(other, whole);
+        }
+        stretch
+    }
+
+    fn add(&mut self, mut other: PlannedIntent, whole: bool) {
+        self.comma();
+        canonical::write(&other, &mut self.text).expect("the names in a plan are text");
+        if !whole {
+            other.seen = Vec::new();
+            if !matches!(other.outcome, Outcome::Review | Outcome::Unsettled) {
+                other.evidence = Vec::new();
+            }
+        }
+        self.intents.push(other);
+    }
+
+    fn comma(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push(',');
+        }
+    }
+}
+
+/// Where an intent stands in a plan (contract, section 8), as far as it tells two apart that are not of one place:
+/// tenant, user and show. Only an orphan message has no user or no show; it stands before all that have.
+pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
+    let user = intent.user_id.as_ref().map(UserId::as_str);
+    (intent.tenant_id.as_str(), user, intent.show_id.as_ref().map(ShowId::as_str))
+}
+
+/// A plan in the making, of stretches in the plan's order.
+pub struct Stretches {
+    digest: PlanDigest,
+    plan: Plan,
+    plain: PlainCount,
+    sums: PlainSums,
+}
+
+impl Stretches {
+    /// `decided` are sums and counts of all intents that are not plain; their list is not looked at.
+    pub fn new(decided: Decided, plan_id: String, made_at: Timestamp) -> Self {
+        let Decided { as_of, scope, policy, live_orders, intents: _, sums, outside_sums } = decided;
+        let plan = Plan {
+            plan_id,
+            digest: String::new(),
+            as_of,
+            made_at,
+            freeze_id: None,
+            scope,
+            policy,
+            live_orders,
+            intents: Vec::new(),
+            sums,
+            outside_sums,
         };
-        while let Some(other) = others.next_if(|other| before(other)) {
-            digest.intent(&other);
-            intents.push(other);
-        }
-        digest.plain(&intent);
-        sums.add(&intent);
-        count += 1;
-        live_orders += u64::from(intent.is_live());
-        if whole {
-            intents.push(intent.planned());
-        }
+        Self { digest: PlanDigest::new(as_of), plan, plain: 0, sums: PlainSums::default() }
     }
-    for other in others {
-        digest.intent(&other);
-        intents.push(other);
+
+    pub fn add(&mut self, stretch: Stretch) {
+        let Stretch { text, mut intents, plain, live_orders, sums } = stretch;
+        self.digest.intents(&text);
+        self.plan.intents.append(&mut intents);
+        self.plan.live_orders += live_orders;
+        self.plain += plain;
+        self.sums.add_all(sums);
     }
-    let (sums, outside_sums) = sums.add_to(decided.sums, decided.outside_sums);
-    check_sums(&sums, &outside_sums)?;
-    let Decided { as_of, scope, policy, .. } = decided;
-    let digest = digest.end(live_orders, &policy, &scope, &sums);
-    let plan = Plan {
-        plan_id,
-        digest,
-        as_of,
-        made_at,
-        freeze_id: None,
-        scope,
-        policy,
-        live_orders,
-        intents,
-        sums,
-        outside_sums,
-    };
-    Ok((plan, if whole { 0 } else { count }))
+
+    /// Adds sums and counts of intents that are not plain.
+    pub fn add_sums(&mut self, decided: Decided) {
+        let plan = &mut self.plan;
+        plan.live_orders += decided.live_orders;
+        let mut counter = Counter::of(std::mem::take(&mut plan.sums), std::mem::take(&mut plan.outside_sums));
+        counter.add_all(decided.sums, decided.outside_sums);
+        plan.outside_sums = counter.outside();
+        plan.sums = counter.sums();
+    }
+
+    /// The plan, and how many plain purchases stand in its digest and its sums, but not in its list.
+    ///
+    /// # Errors
+    /// Sums that do not close.
+    pub fn end(self) -> Result<(Plan, PlainCount), PlanError> {
+        let Self { digest, mut plan, plain, sums } = self;
+        (plan.sums, plan.outside_sums) = sums.add_to(plan.sums, plan.outside_sums);
+        check_sums(&plan.sums, &plan.outside_sums)?;
+        plan.digest = digest.end(plan.live_orders, &plan.policy, &plan.scope, &plan.sums);
+        Ok((plan, plain))
+    }
 }

@@ -17,7 +17,6 @@ use super::ids::*;
 use super::join::{Intent, Joined};
 use super::ledger::Ledgers;
 use super::money::Currency;
-use super::plain::PlainIntent;
 use super::policy::Policy;
 use super::scope::Scope;
 use super::seen::seen;
@@ -85,7 +84,8 @@ status_type!(
     }
 );
 
-/// A saved decision about every intent of a scope.
+/// A saved decision about every intent of a scope. Here and below the members of what there may be a million of stand
+/// in the order of the canonical form, so that it is written straight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub plan_id: String,
@@ -122,56 +122,56 @@ pub struct OutsideMoney {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedIntent {
+    /// What is captured and not given back, by currency, in minor units.
+    #[serde(default)]
+    pub captured: BTreeMap<Currency, i128>,
+    /// The row of the table in the contract's section 4, 1 to 8.
+    pub decided_by: u8,
+    /// The facts of each order that the decision rests on; empty for a single order without
+    /// findings.
+    #[serde(default)]
+    pub evidence: Vec<OrderEvidence>,
+    /// Sorted by name, each once.
+    pub findings: Vec<Finding>,
     pub intent_id: String,
-    pub tenant_id: TenantId,
-    /// Null only for an orphan message that names no user.
-    pub user_id: Option<UserId>,
-    pub show_id: Option<ShowId>,
-    pub session_id: Option<SessionId>,
+    pub keep: Option<OrderId>,
     /// By bytes.
     pub orders: Vec<OrderId>,
     /// By the ledger's name and bytes.
     pub orphans: Vec<(Ledger, RowId)>,
     pub outcome: Outcome,
-    pub keep: Option<OrderId>,
     /// The operator's override that decided `keep`, where there is one.
     #[serde(rename = "override")]
     pub override_keep: Option<KeepOverride>,
-    /// Sorted by name, each once.
-    pub findings: Vec<Finding>,
     pub review_reasons: Vec<Finding>,
-    /// The row of the table in the contract's section 4, 1 to 8.
-    pub decided_by: u8,
-    /// What is captured and not given back, by currency, in minor units.
-    #[serde(default)]
-    pub captured: BTreeMap<Currency, i128>,
-    /// The facts of each order that the decision rests on; empty for a single order without
-    /// findings.
-    #[serde(default)]
-    pub evidence: Vec<OrderEvidence>,
-    pub steps: Vec<Step>,
     /// Every row of an intent that has steps, as it was when the plan was made: what `apply`
     /// compares with before it moves anything (section 5). Empty where there are no steps.
     pub seen: Vec<SeenRow>,
+    pub session_id: Option<SessionId>,
+    pub show_id: Option<ShowId>,
+    pub steps: Vec<Step>,
+    pub tenant_id: TenantId,
+    /// Null only for an orphan message that names no user.
+    pub user_id: Option<UserId>,
 }
 
 /// One compare-and-set on one row (contract, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    pub ledger: Ledger,
-    pub id: RowId,
-    pub from: String,
-    pub to: String,
     /// On both legs of a refund; null elsewhere.
     pub amount_minor: Option<i64>,
     pub currency: Option<Currency>,
-    /// The version seen; null on a row's second leg, which is read back after the first.
-    pub version: Option<Version>,
-    /// Belongs to the effect, not to the plan: 64 hex digits.
-    pub step_key: String,
+    pub from: String,
+    pub id: RowId,
+    pub ledger: Ledger,
     /// The key under which a provider is asked: that of the first leg, on both legs of a refund
     /// or void; null where no provider is asked.
     pub provider_key: Option<String>,
+    /// Belongs to the effect, not to the plan: 64 hex digits.
+    pub step_key: String,
+    pub to: String,
+    /// The version seen; null on a row's second leg, which is read back after the first.
+    pub version: Option<Version>,
 }
 
 impl Step {
@@ -195,14 +195,14 @@ pub fn refunds<'a>(steps: impl Iterator<Item = &'a Step>) -> BTreeMap<Currency, 
 }
 
 /// A row as a plan saw it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenRow {
-    pub ledger: Ledger,
-    pub id: RowId,
-    pub status: String,
-    pub version: Version,
     /// A hash over everything else that the row says.
     pub content: String,
+    pub id: RowId,
+    pub ledger: Ledger,
+    pub status: String,
+    pub version: Version,
 }
 
 /// Money per (tenant, currency) and stock per (tenant, show of the hold); contract, section 7.
@@ -537,10 +537,13 @@ impl PlanDigest {
         self.text.member(std::mem::replace(&mut self.before, ","), intent);
     }
 
-    pub fn plain(&mut self, intent: &PlainIntent<'_>) {
-        self.text.text(std::mem::replace(&mut self.before, ","));
-        intent.write_canonical(&mut self.text.waiting);
-        self.text.hash_block();
+    /// The canonical text of some intents, with a comma between two.
+    pub fn intents(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.text(std::mem::replace(&mut self.before, ","));
+            self.text.text(text);
+            self.text.hash_block();
+        }
     }
 
     pub fn end(mut self, live_orders: u64, policy: &Policy, scope: &Scope, sums: &Sums) -> String {

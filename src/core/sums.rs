@@ -51,11 +51,25 @@ pub struct Counter {
 impl Counter {
     /// Goes on from sums that have been taken before.
     pub fn of(sums: Sums, outside: Vec<OutsideMoney>) -> Self {
-        let money = sums.money.into_iter().map(|s| ((s.tenant_id.clone(), s.currency), s.parts()));
-        let stock = sums.stock.into_iter().map(|s| ((s.tenant_id.clone(), s.show_id.clone()), s.parts()));
-        let outside =
-            outside.into_iter().map(|o| ((o.tenant_id, o.currency, o.status), (o.charges, o.amount_minor)));
-        Self { money: money.collect(), stock: stock.collect(), outside: outside.collect() }
+        let mut counter = Self::default();
+        counter.add_all(sums, outside);
+        counter
+    }
+
+    /// Adds sums that have been taken of other intents.
+    pub fn add_all(&mut self, sums: Sums, outside: Vec<OutsideMoney>) {
+        let add = |into: &mut Parts, parts: Parts| into.iter_mut().zip(parts).for_each(|(a, b)| *a += b);
+        for sum in sums.money {
+            let parts = sum.parts();
+            add(self.money.entry((sum.tenant_id, sum.currency)).or_default(), parts);
+        }
+        for sum in sums.stock {
+            let parts = sum.parts();
+            add(self.stock.entry((sum.tenant_id, sum.show_id)).or_default(), parts);
+        }
+        for sum in outside {
+            self.outside_sums(&sum.tenant_id, sum.currency, sum.status, sum.charges, sum.amount_minor);
+        }
     }
 
     /// `amount` in minor units on so many charges that stand outside the sums.

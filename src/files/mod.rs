@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
-pub use sift::{PIECE, PlainOrders, Sifted, sift};
+pub use sift::{Portions, Sifted, sift};
 pub use statement::{StatementColumn, StatementMap, StatementOptions, TypeMap, read_statement};
 pub use table::{Column, Kind, Need, columns};
 pub use write::write;

@@ -130,9 +130,10 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The next record that is not an empty line.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Broken> {
-        let (line, used, after_quote) = loop {
+    /// Finds the next record that is not an empty line, and goes behind it: its line, its length with its line end,
+    /// and its cell behind whose closing quotation mark more text stands.
+    fn find(&mut self) -> Result<Option<(u64, usize, Option<usize>)>, Broken> {
+        loop {
             let waiting = &self.buffer[self.start..self.end];
             if waiting.is_empty() && self.whole {
                 return Ok(None);
@@ -145,14 +146,25 @@ impl<R: Read> Records<R> {
                     self.line += lines;
                     let empty = matches!(&self.cells[..], [cell] if cell.range == (0..0));
                     if !empty {
-                        break (line, used, after_quote);
+                        return Ok(Some((line, used, after_quote)));
                     }
                 }
                 Split::UnclosedQuote => return Err(Broken::UnclosedQuote { cell: self.cells.len() }),
                 Split::More if waiting.len() >= LONGEST => return Err(Broken::TooLong),
                 Split::More => self.fill().map_err(Broken::Io)?,
             }
-        };
+        }
+    }
+
+    /// The next record as it stands in the input, with its line end.
+    pub fn next_bytes(&mut self) -> Result<Option<&[u8]>, Broken> {
+        let found = self.find()?;
+        Ok(found.map(|(_, used, _)| &self.buffer[self.start - used..self.start]))
+    }
+
+    /// The next record that is not an empty line.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Broken> {
+        let Some((line, used, after_quote)) = self.find()? else { return Ok(None) };
         let record = &mut self.buffer[self.start - used..self.start];
         for cell in self.cells.iter_mut().filter(|cell| cell.doubled) {
             undouble(record, &mut cell.range);

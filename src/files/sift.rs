@@ -5,6 +5,7 @@
 //! Files are cut into pieces that are read side by side. What this cannot do, such as saying on which line a
 //! fault stands, it leaves to the other reader by giving nothing.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{Seek, SeekFrom};
@@ -12,10 +13,11 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::{panic, thread};
 
-use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashSet};
 use hashbrown::HashTable;
 
 use super::LedgerFiles;
@@ -27,46 +29,68 @@ use super::options::{Encoding, ReadOptions};
 use super::read::{noted, open};
 use super::records::{Record, Records};
 use super::table::{Column, FileRow};
+use crate::core::evidence::Evidence;
 use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
 use crate::core::money::Currency;
-use crate::core::plain::{Kind, Kinds, LoneOrder, Mark, Plain, PlainIntent};
+use crate::core::plain::{
+    Kind, Kinds, LoneOrder, Mark, Plain, PlainCount, PlainIntent, Stretch, Stretches, rank,
+};
+use crate::core::plan::{Plan, PlanError, PlannedIntent, make};
 use crate::core::policy::Policy;
+use crate::core::scope::Scope;
 use crate::core::status::{HoldStatus, Ledger, MessageStatus, OrderStatus, PaymentStatus};
 use crate::core::time::Timestamp;
 
-/// How many bytes of a file are one piece of work, at most: a row's place in its piece stands in 22 bits.
-pub const PIECE: u64 = 1 << 22;
+/// How much is done at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Portions {
+    /// How many bytes of a file are read as one piece, at most 4 MiB: a row's place in its piece stands in 22 bits.
+    pub bytes: u64,
+    /// How many orders are decided as one stretch of the plan.
+    pub orders: usize,
+}
 
-/// What the first pass leaves: the rows of all orders that may not be plain, and the plain ones.
-pub struct Sifted {
-    /// Whole neighbourhoods, and all orphans.
-    pub rest: Ledgers,
-    pub plain: PlainOrders,
+impl Default for Portions {
+    fn default() -> Self {
+        Self { bytes: 1 << 22, orders: 1 << 14 }
+    }
+}
+
+/// What both passes leave: all orders as narrow as they go, and of those that may not be plain every row as it
+/// stands in the files, by the stretch of the plan in which it is decided.
+pub struct Sifted<'a> {
+    sources: [Source<'a>; 4],
+    options: &'a ReadOptions,
+    orders: Orders,
+    kinds: Vec<Kind>,
+    decided: HashMap<Kind, Plain>,
+    layout: Layout,
+    /// By ledger: the rows of the orders in its pieces.
+    rows: [Vec<Copied>; 4],
     pub notes: Vec<Note>,
 }
 
-/// Reads the four ledgers for a plan as of this time, in pieces of so many bytes. `None` where the files are not as usual: they
+/// Reads the four ledgers for a plan as of this time. `None` where the files are not as usual: they
 /// are in another encoding, something in them is at fault or worth a note, an id comes twice.
-pub fn sift(
-    files: &LedgerFiles,
-    options: &ReadOptions,
+pub fn sift<'a>(
+    files: &'a LedgerFiles,
+    options: &'a ReadOptions,
     policy: &Policy,
     as_of: Timestamp,
-    piece: u64,
+    portions: Portions,
     progress: &(dyn Fn(Ledger, u64) + Sync),
-) -> Option<Sifted> {
+) -> Option<Sifted<'a>> {
     let mut notes = Vec::new();
     let sources = [
-        Source::open::<Order>(&files.orders, options, piece, &mut notes)?,
-        Source::open::<Payment>(&files.payments, options, piece, &mut notes)?,
-        Source::open::<Hold>(&files.inventory, options, piece, &mut notes)?,
-        Source::open::<Message>(&files.messages, options, piece, &mut notes)?,
+        Source::open::<Order>(&files.orders, options, portions.bytes, &mut notes)?,
+        Source::open::<Payment>(&files.payments, options, portions.bytes, &mut notes)?,
+        Source::open::<Hold>(&files.inventory, options, portions.bytes, &mut notes)?,
+        Source::open::<Message>(&files.messages, options, portions.bytes, &mut notes)?,
     ];
     let hashing = RandomState::default();
-    let orders = Orders::read(&sources[0], options, &hashing, progress)?;
+    let mut orders = Orders::read(&sources[0], options, &hashing, progress)?;
     let first = FirstPass { orders: &orders, options, policy, as_of, hashing: &hashing };
 
-    // The largest first, so that none is left to one thread at the end.
     let pieces: Vec<(usize, usize)> =
         [3, 1, 2].into_iter().flat_map(|s| (0..sources[s].pieces()).map(move |piece| (s, piece))).collect();
     let read = side_by_side(pieces.len(), |i| {
@@ -75,28 +99,325 @@ pub fn sift(
         progress(sources[source].ledger, attached.rows.len() as u64);
         Some(attached)
     })?;
-    let mut by_source: [Vec<Attached>; 4] = Default::default();
-    for ((source, _), attached) in pieces.iter().zip(read) {
-        by_source[*source].push(attached);
+    let mut attached: [Vec<Attached>; 4] = Default::default();
+    for ((source, _), piece) in pieces.iter().zip(read) {
+        attached[*source].push(piece);
     }
-    side_by_side(3, |i| Attached::are_one_file(&by_source[i + 1]).then_some(()))?;
-    by_source.iter_mut().flatten().for_each(|piece| piece.ids = Vec::new());
+    side_by_side(3, |i| Attached::are_one_file(&attached[i + 1]).then_some(()))?;
+    attached.iter_mut().flatten().for_each(|piece| piece.ids = Vec::new());
 
-    let mut orders = orders;
     let mut kinds = std::mem::take(&mut orders.kinds);
-    orders.mark_neighbours(&mut kinds, &by_source);
-    for attached in by_source.iter().flatten() {
-        for row in attached.rows.iter().filter(|row| row.order != NO_ORDER) {
-            kinds[row.order as usize].add(row.mark());
-        }
+    for row in attached.iter().flatten().flat_map(|piece| &piece.rows).filter(|row| row.order != NO_ORDER) {
+        kinds[row.order as usize].add(row.mark());
     }
+    let layout = Layout::new(&orders, &mut kinds, &attached, portions.orders);
+    orders.places = Vec::new();
+    orders.keys = Vec::new();
     let mut decided = Kinds::new(policy, as_of);
-    let plain: Vec<bool> = kinds.iter().map(|kind| decided.plain(*kind).is_some()).collect();
+    let stretch_of: Vec<u32> = (0..)
+        .zip(&kinds)
+        .map(|(order, kind)| decided.plain(*kind).map_or(layout.stretch_of(order), |_| NO_STRETCH))
+        .collect();
+    let rows = copy_rows(&sources, &orders, &attached, &stretch_of, layout.stretches())?;
+    let decided = decided.into_plain();
+    Some(Sifted { sources, options, orders, kinds, decided, layout, rows, notes })
+}
 
-    let rest = read_rest(&sources, options, &orders, &by_source, &plain)?;
-    drop(by_source);
-    let plain = PlainOrders::new(orders, kinds, decided.into_plain());
-    Some(Sifted { rest, plain, notes })
+impl Sifted<'_> {
+    /// Decides everything in scope, and gives the plan with the number of plain purchases that it does not list:
+    /// none where it is to be `whole`. `None` where a file has changed since it was read.
+    ///
+    /// # Errors
+    /// As [`make`] does.
+    pub fn plan(
+        &self,
+        scope: &Scope,
+        policy: &Policy,
+        as_of: Timestamp,
+        whole: bool,
+        plan_id: String,
+        made_at: Timestamp,
+    ) -> Option<Result<(Plan, PlainCount), PlanError>> {
+        let decide = |stretch: usize| {
+            let ledgers = self.ledgers(stretch)?;
+            Some(make(&ledgers, scope, policy, as_of, &Evidence::default()))
+        };
+        let mut apart = match decide(Layout::APART)? {
+            Ok(decided) => decided,
+            Err(error) => return Some(Err(error)),
+        };
+        let apart_intents = self.by_stretch(std::mem::take(&mut apart.intents));
+        let mut stretches = Stretches::new(apart, plan_id, made_at);
+        let work = |at: usize| {
+            let mut decided = match decide(at + 1)? {
+                Ok(decided) => decided,
+                Err(error) => return Some(Err(error)),
+            };
+            let mut others = std::mem::take(&mut decided.intents);
+            let mut apart = apart_intents[at].lock().unwrap_or_else(PoisonError::into_inner);
+            if !apart.is_empty() {
+                others.append(&mut apart);
+                // Those of one place are together, in their order.
+                others.sort_by(|a, b| rank(a).cmp(&rank(b)));
+            }
+            let plain = self.plain(at + 1).filter(|intent| intent.in_scope(scope));
+            Some(Ok((Stretch::new(others, plain, whole), decided)))
+        };
+        let mut error = None;
+        in_turn(self.layout.stretches() - 1, work, |done| match done? {
+            Ok((stretch, decided)) => {
+                stretches.add(stretch);
+                stretches.add_sums(decided);
+                Some(())
+            }
+            Err(other) => {
+                error = Some(other);
+                None
+            }
+        })
+        .or(error.as_ref().map(|_| ()))?;
+        Some(error.map_or_else(|| stretches.end(), Err))
+    }
+
+    /// All rows of a stretch that are not of plain purchases.
+    fn ledgers(&self, stretch: usize) -> Option<Ledgers> {
+        let [orders, payments, inventory, messages] = &self.sources;
+        Some(Ledgers {
+            orders: orders.parse(&self.rows[0], stretch, self.options)?,
+            payments: payments.parse(&self.rows[1], stretch, self.options)?,
+            inventory: inventory.parse(&self.rows[2], stretch, self.options)?,
+            messages: messages.parse(&self.rows[3], stretch, self.options)?,
+        })
+    }
+
+    /// The plain purchases of a stretch, in the plan's order.
+    fn plain(&self, stretch: usize) -> impl Iterator<Item = PlainIntent<'_>> {
+        self.layout.orders_of(stretch).iter().filter_map(|&i| {
+            let plain = *self.decided.get(&self.kinds[i as usize])?;
+            Some(PlainIntent { order: self.orders.get(i), plain })
+        })
+    }
+
+    /// Intents that were decided apart, by the stretch to whose places they belong, but for the first: that is
+    /// where they were decided.
+    fn by_stretch(&self, intents: Vec<PlannedIntent>) -> Vec<Mutex<Vec<PlannedIntent>>> {
+        let count = self.layout.stretches() - 1;
+        let begin = |at: usize| self.layout.orders_of(at + 1).first().map(|&order| self.orders.get(order));
+        let begins: Vec<_> = (1..count).map(begin).collect();
+        let mut by_stretch: Vec<Vec<PlannedIntent>> = (0..count).map(|_| Vec::new()).collect();
+        for intent in intents {
+            let at = begins.partition_point(|begin| begin.is_some_and(|begin| begin.rank() <= rank(&intent)));
+            by_stretch[at].push(intent);
+        }
+        by_stretch.into_iter().map(Mutex::new).collect()
+    }
+}
+
+/// In place of a stretch, for a plain order: no row of it is read again.
+const NO_STRETCH: u32 = u32::MAX;
+
+/// Which orders are decided together: those of a stretch of the plan. What may have to do with an order of another
+/// place is decided apart from all stretches, and so is every orphan.
+struct Layout {
+    /// All orders as a plan sorts them, by tenant, user and show.
+    sorted: Vec<u32>,
+    /// Where each stretch begins in it, and at the end how many orders there are; the first is [`Self::APART`], and empty.
+    begins: Vec<usize>,
+    /// By order: its stretch.
+    of: Vec<u32>,
+}
+
+impl Layout {
+    /// The stretch of what is decided apart.
+    const APART: usize = 0;
+
+    /// Makes odd whatever does not stand alone: orders of one (tenant, user, show), of one key or with
+    /// payments of one transaction, and those near which an orphan may belong. By their hashes: equal
+    /// ones may be one too many, never one too few.
+    fn new(orders: &Orders, kinds: &mut [Kind], attached: &[Vec<Attached>; 4], at_once: usize) -> Self {
+        let sorted = orders.sorted();
+        let place = |order: u32| orders.get(order).rank();
+        let mut place_of = vec![0; sorted.len()];
+        let mut places: Vec<Range<usize>> = Vec::new();
+        for same in sorted.chunk_by(|a, b| place(*a) == place(*b)) {
+            let begin = places.last().map_or(0, |before| before.end);
+            for &order in same {
+                place_of[order as usize] = places.len();
+                if same.len() > 1 {
+                    kinds[order as usize].set_odd();
+                }
+            }
+            places.push(begin..begin + same.len());
+        }
+
+        let mut is_apart = vec![false; places.len()];
+        let orphans: HashSet<u64> =
+            attached.iter().flatten().flat_map(|piece| &piece.orphan_places).copied().collect();
+        if !orphans.is_empty() {
+            for (hash, place) in orders.places.iter().zip(&place_of) {
+                is_apart[*place] |= orphans.contains(hash);
+            }
+        }
+        let transactions = attached.iter().flatten().flat_map(|piece| piece.transactions.iter().copied());
+        for mut named in [orders.keys.clone(), transactions.collect::<Vec<(u64, u32)>>()] {
+            named.sort_unstable();
+            for same in named.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+                let mut places = same.iter().map(|(_, order)| place_of.get(*order as usize));
+                let first = places.next().flatten();
+                let is_far = places.any(|place| place != first);
+                for (_, order) in same.iter().filter(|(_, order)| *order != NO_ORDER) {
+                    kinds[*order as usize].set_odd();
+                    is_apart[place_of[*order as usize]] |= is_far;
+                }
+            }
+        }
+
+        let mut of = vec![0; sorted.len()];
+        let mut begins = vec![0, 0];
+        for (place, is_apart) in places.iter().zip(is_apart) {
+            if place.start - begins[begins.len() - 1] >= at_once {
+                begins.push(place.start);
+            }
+            for &order in &sorted[place.clone()] {
+                of[order as usize] = if is_apart { Self::APART } else { begins.len() - 1 } as u32;
+                if is_apart {
+                    kinds[order as usize].set_odd();
+                }
+            }
+        }
+        begins.push(sorted.len());
+        Self { sorted, begins, of }
+    }
+
+    /// How many stretches there are, with the one that is decided apart.
+    fn stretches(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    fn stretch_of(&self, order: u32) -> u32 {
+        self.of[order as usize]
+    }
+
+    /// Its orders, those that are decided apart included.
+    fn orders_of(&self, stretch: usize) -> &[u32] {
+        &self.sorted[self.begins[stretch]..self.begins[stretch + 1]]
+    }
+}
+
+/// Rows as they stand in a file, those of one stretch together.
+#[derive(Default)]
+struct Copied {
+    text: Vec<u8>,
+    /// Where those of each stretch begin, and at the end how long the text is.
+    begins: Vec<u32>,
+}
+
+impl Copied {
+    /// Copies the rows at these places of a file; they come in its order, each with its stretch.
+    fn new(
+        source: &Source<'_>,
+        mut rows: impl Iterator<Item = (u64, u32)>,
+        stretches: usize,
+    ) -> Option<Self> {
+        let mut copied = Self { text: Vec::new(), begins: vec![0; stretches + 1] };
+        let Some(first) = rows.next() else { return Some(copied) };
+        let mut records = source.records(first.0)?;
+        let mut text = Vec::new();
+        let mut all: Vec<(u32, Range<usize>)> = Vec::new();
+        for (at, stretch) in std::iter::once(first).chain(rows) {
+            records.jump(at).ok()?;
+            let begin = text.len();
+            text.extend_from_slice(records.next_bytes().ok()??);
+            if !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            all.push((stretch, begin..text.len()));
+        }
+        all.sort_by_key(|(stretch, _)| *stretch);
+        copied.text.reserve_exact(text.len());
+        for (stretch, range) in all {
+            copied.text.extend_from_slice(&text[range]);
+            copied.begins[stretch as usize + 1] = u32::try_from(copied.text.len()).ok()?;
+        }
+        for stretch in 0..stretches {
+            copied.begins[stretch + 1] = copied.begins[stretch + 1].max(copied.begins[stretch]);
+        }
+        Some(copied)
+    }
+
+    fn of(&self, stretch: usize) -> &[u8] {
+        &self.text[self.begins[stretch] as usize..self.begins[stretch + 1] as usize]
+    }
+}
+
+/// The second pass: every row of the orders that are not plain, and every orphan.
+fn copy_rows(
+    sources: &[Source<'_>; 4],
+    orders: &Orders,
+    attached: &[Vec<Attached>; 4],
+    stretch_of: &[u32],
+    stretches: usize,
+) -> Option<[Vec<Copied>; 4]> {
+    let rows: Vec<(u64, u32)> = orders
+        .rows
+        .iter()
+        .zip(stretch_of)
+        .filter(|(_, stretch)| **stretch != NO_STRETCH)
+        .map(|(row, stretch)| (row.at, *stretch))
+        .collect();
+    let parts: Vec<&[(u64, u32)]> = rows.chunks(1 << 14).collect();
+    let copied =
+        side_by_side(parts.len(), |i| Copied::new(&sources[0], parts[i].iter().copied(), stretches))?;
+    let of = |row: &Row| match row.order {
+        NO_ORDER => Layout::APART as u32,
+        order => stretch_of[order as usize],
+    };
+    let copy = |ledger: usize| {
+        side_by_side(attached[ledger].len(), |piece| {
+            let start = sources[ledger].piece(piece).start;
+            let rows = attached[ledger][piece].rows.iter().map(|row| (start + row.at(), of(row)));
+            Copied::new(&sources[ledger], rows.filter(|(_, stretch)| *stretch != NO_STRETCH), stretches)
+        })
+    };
+    Some([copied, copy(1)?, copy(2)?, copy(3)?])
+}
+
+/// Does pieces of work on all processors, and hands on what they give in their order; stops where that gives
+/// nothing.
+fn in_turn<T: Send>(
+    pieces: usize,
+    work: impl Fn(usize) -> T + Sync,
+    mut take: impl FnMut(T) -> Option<()>,
+) -> Option<()> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(pieces).max(1);
+    let next = AtomicUsize::new(0);
+    let (sender, done) = mpsc::sync_channel(threads);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let (next, work) = (&next, &work);
+            scope.spawn(move || {
+                loop {
+                    let piece = next.fetch_add(1, Ordering::Relaxed);
+                    // Nobody is left to tell only where no more is wanted.
+                    if piece >= pieces || sender.send((piece, work(piece))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut wanted = 0;
+        for (piece, result) in done {
+            early.insert(piece, result);
+            while let Some(result) = early.remove(&wanted) {
+                take(result)?;
+                wanted += 1;
+            }
+        }
+        (wanted == pieces).then_some(())
+    })
 }
 
 /// Does pieces of work on all processors, and gives what they give in their order; nothing where one gives nothing.
@@ -221,6 +542,19 @@ impl<'p> Source<'p> {
         reading.is_silent().then(|| first.unwrap_or(after)..after)
     }
 
+    /// The rows of a stretch; `None` where they are not as they were.
+    fn parse<R: FileRow>(&self, copied: &[Copied], stretch: usize, options: &ReadOptions) -> Option<Vec<R>> {
+        let text = copied.iter().map(|piece| piece.of(stretch)).collect::<Vec<_>>().concat();
+        let mut records = Records::new(&text[..]);
+        records.delimiter = self.delimiter;
+        let mut reading = self.reading(options);
+        let mut rows = Vec::new();
+        while let Some(record) = records.next().ok()? {
+            rows.push(R::read(&mut self.cells(&record, &mut reading)?)?);
+        }
+        Some(rows)
+    }
+
     fn cells<'c, 'o>(
         &'c self,
         record: &'c Record<'c>,
@@ -327,17 +661,24 @@ impl Orders {
         let mut index = std::mem::take(&mut orders.index);
         for i in 0..orders.rows.len() as u32 {
             let order = orders.get(i);
-            let same = |other: &u32| {
-                let other = orders.get(*other);
-                (other.tenant_id, other.order_id) == (order.tenant_id, order.order_id)
-            };
-            if index.find(hash(&order), same).is_some() {
+            let hash_of = hash(&order);
+            if index.find(hash_of, |other| orders.is(*other, order.tenant_id, order.order_id)).is_some() {
                 return None;
             }
-            index.insert_unique(hash(&order), i, |other| hash(&orders.get(*other)));
+            index.insert_unique(hash_of, i, |other| hash(&orders.get(*other)));
         }
         orders.index = index;
         Some(orders)
+    }
+
+    /// Whether an order is the one of this tenant and id.
+    fn is(&self, order: u32, tenant_id: &str, order_id: &str) -> bool {
+        let row = &self.rows[order as usize];
+        let [id, tenant, ..] = row.lengths.map(usize::from);
+        let texts = &self.texts.as_bytes()[row.texts as usize..];
+        (id, tenant) == (order_id.len(), tenant_id.len())
+            && texts[..id] == *order_id.as_bytes()
+            && texts[id..id + tenant] == *tenant_id.as_bytes()
     }
 
     fn get(&self, order: u32) -> LoneOrder<'_> {
@@ -365,29 +706,36 @@ impl Orders {
 
     fn find(&self, tenant_id: &str, order_id: &str, hashing: &RandomState) -> Option<u32> {
         let hash = hashing.hash_one((tenant_id, order_id));
-        let same = |order: &u32| {
-            let order = self.get(*order);
-            (order.tenant_id, order.order_id) == (tenant_id, order_id)
-        };
-        self.index.find(hash, same).copied()
+        self.index.find(hash, |order| self.is(*order, tenant_id, order_id)).copied()
     }
 
-    /// Makes odd whatever does not stand alone: orders of one (tenant, user, show), of one key or with
-    /// payments of one transaction, and those near which an orphan may belong. By their hashes: equal
-    /// ones may be one too many, never one too few.
-    fn mark_neighbours(&self, kinds: &mut [Kind], attached: &[Vec<Attached>; 4]) {
-        let orders = self.places.iter().zip(0..).map(|(place, order)| (*place, order));
-        let orphans = attached.iter().flatten().flat_map(|piece| &piece.orphan_places);
-        let places = orders.chain(orphans.map(|place| (*place, NO_ORDER)));
-        let transactions = attached.iter().flatten().flat_map(|piece| piece.transactions.iter().copied());
-        for mut named in [places.collect(), self.keys.clone(), transactions.collect::<Vec<(u64, u32)>>()] {
-            named.sort_unstable();
-            for same in named.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
-                for (_, order) in same.iter().filter(|(_, order)| *order != NO_ORDER) {
-                    kinds[*order as usize].set_odd();
-                }
-            }
+    /// All of them by tenant, user and show.
+    fn sorted(&self) -> Vec<u32> {
+        // Most users differ in their first bytes, which are compared as one number.
+        let begin = |text: &str| {
+            let mut bytes = [0; 16];
+            let length = text.len().min(bytes.len());
+            bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+            u128::from_be_bytes(bytes)
+        };
+        let mut tenants: HashMap<&str, u32> = HashMap::default();
+        let mut keys: Vec<(u32, u128, u32)> = Vec::with_capacity(self.rows.len());
+        for i in 0..self.rows.len() as u32 {
+            let order = self.get(i);
+            let next = tenants.len() as u32;
+            let tenant = *tenants.entry(order.tenant_id).or_insert(next);
+            keys.push((tenant, begin(order.user_id), i));
         }
+        let mut names: Vec<(&str, u32)> = tenants.into_iter().collect();
+        names.sort_unstable();
+        let mut ranks = vec![0; names.len()];
+        names.iter().zip(0..).for_each(|((_, tenant), rank)| ranks[*tenant as usize] = rank);
+        keys.iter_mut().for_each(|(tenant, ..)| *tenant = ranks[*tenant as usize]);
+        keys.sort_unstable_by(|a, b| {
+            let rank = |i: u32| self.get(i).rank();
+            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rank(a.2).cmp(&rank(b.2)))
+        });
+        keys.into_iter().map(|(.., order)| order).collect()
     }
 }
 
@@ -502,10 +850,9 @@ impl FirstPass<'_> {
         })
     }
 
-    /// Keeps a row; `mark` is asked for where it has an order.
-    fn keep(&self, at: u32, order: u32, read: &mut Attached, mark: impl FnOnce(&LoneOrder<'_>) -> Mark) {
-        let mark = if order == NO_ORDER { Mark::ODD } else { mark(&self.orders.get(order)) };
-        read.rows.push(Row::new(order, at, mark));
+    /// The mark of a row; it is asked for where there is an order.
+    fn mark(&self, order: u32, mark: impl FnOnce(&LoneOrder<'_>) -> Mark) -> Mark {
+        if order == NO_ORDER { Mark::ODD } else { mark(&self.orders.get(order)) }
     }
 
     fn payment(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
@@ -531,11 +878,12 @@ impl FirstPass<'_> {
             let hash = self.hashing.hash_one((tenant_id, provider, transaction));
             read.transactions.push((hash, order));
         }
-        self.keep(at, order, read, |order| {
+        let mark = self.mark(order, |order| {
             let captured_at = captured_at.unwrap_or(created_at);
             let amounts = (amount_minor, refunded_minor, currency);
             Mark::of_payment(order, (user_id, show_id), amounts, status, captured_at, self.policy)
         });
+        read.rows.push(Row::new(order, at, mark));
         Some(())
     }
 
@@ -555,9 +903,10 @@ impl FirstPass<'_> {
 
         read.ids.push(self.hashing.hash_one((tenant_id, id)));
         let order = self.order(tenant_id, order_id, (user_id, show_id), read);
-        self.keep(at, order, read, |order| {
+        let mark = self.mark(order, |order| {
             Mark::of_hold(order, (user_id, show_id), maybe(item), quantity, status, expires_at, self.as_of)
         });
+        read.rows.push(Row::new(order, at, mark));
         Some(())
     }
 
@@ -578,122 +927,8 @@ impl FirstPass<'_> {
 
         read.ids.push(self.hashing.hash_one((tenant_id, id)));
         let order = self.order(tenant_id, order_id, (user_id, show_id), read);
-        self.keep(at, order, read, |_| Mark::of_message(topic, status));
+        let mark = if order == NO_ORDER { Mark::ODD } else { Mark::of_message(topic, status) };
+        read.rows.push(Row::new(order, at, mark));
         Some(())
-    }
-}
-
-/// The second pass: in full the orders that are not plain, what attaches to them, and every orphan.
-fn read_rest(
-    sources: &[Source<'_>; 4],
-    options: &ReadOptions,
-    orders: &Orders,
-    attached: &[Vec<Attached>; 4],
-    plain: &[bool],
-) -> Option<Ledgers> {
-    let is_odd = |row: &&Row| row.order == NO_ORDER || !plain[row.order as usize];
-    let rows_of = |source: usize, piece: usize| {
-        let start = sources[source].piece(piece).start;
-        attached[source][piece].rows.iter().filter(is_odd).map(move |row| start + row.at())
-    };
-    let (payments, inventory, messages) = (1, 2, 3);
-    let odd_orders: Vec<u64> =
-        orders.rows.iter().zip(plain).filter(|(_, plain)| !**plain).map(|(row, _)| row.at).collect();
-    let all = |source: usize| sources[source].pieces();
-    let of_orders = odd_orders.chunks(1 << 14).collect::<Vec<_>>();
-    Some(Ledgers {
-        orders: side_by_side(of_orders.len(), |i| {
-            read_at::<Order>(&sources[0], options, of_orders[i].iter().copied())
-        })?
-        .into_iter()
-        .flatten()
-        .collect(),
-        payments: side_by_side(all(payments), |i| {
-            read_at::<Payment>(&sources[payments], options, rows_of(payments, i))
-        })?
-        .into_iter()
-        .flatten()
-        .collect(),
-        inventory: side_by_side(all(inventory), |i| {
-            read_at::<Hold>(&sources[inventory], options, rows_of(inventory, i))
-        })?
-        .into_iter()
-        .flatten()
-        .collect(),
-        messages: side_by_side(all(messages), |i| {
-            read_at::<Message>(&sources[messages], options, rows_of(messages, i))
-        })?
-        .into_iter()
-        .flatten()
-        .collect(),
-    })
-}
-
-/// The rows that begin at these places, which come in the order of the file.
-fn read_at<R: FileRow>(
-    source: &Source<'_>,
-    options: &ReadOptions,
-    mut places: impl Iterator<Item = u64>,
-) -> Option<Vec<R>> {
-    let mut rows = Vec::new();
-    let Some(first) = places.next() else { return Some(rows) };
-    let mut records = source.records(first)?;
-    let mut reading = source.reading(options);
-    for at in std::iter::once(first).chain(places) {
-        records.jump(at).ok()?;
-        let record = records.next().ok()??;
-        rows.push(R::read(&mut source.cells(&record, &mut reading)?)?);
-    }
-    Some(rows)
-}
-
-/// The plain orders of some ledgers, sorted as a plan sorts them.
-pub struct PlainOrders {
-    orders: Orders,
-    kinds: Vec<Kind>,
-    /// By kind.
-    decided: HashMap<Kind, Plain>,
-    sorted: Vec<u32>,
-}
-
-impl PlainOrders {
-    fn new(orders: Orders, kinds: Vec<Kind>, decided: HashMap<Kind, Plain>) -> Self {
-        // Most users differ in their first bytes, which are compared as one number.
-        let begin = |text: &str| {
-            let mut bytes = [0; 16];
-            let length = text.len().min(bytes.len());
-            bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
-            u128::from_be_bytes(bytes)
-        };
-        let mut tenants: HashMap<&str, u32> = HashMap::default();
-        let plain = (0..orders.rows.len() as u32).filter(|i| decided.contains_key(&kinds[*i as usize]));
-        let mut keys: Vec<(u32, u128, u32)> = Vec::new();
-        for i in plain {
-            let order = orders.get(i);
-            let next = tenants.len() as u32;
-            let tenant = *tenants.entry(order.tenant_id).or_insert(next);
-            keys.push((tenant, begin(order.user_id), i));
-        }
-        let mut names: Vec<(&str, u32)> = tenants.into_iter().collect();
-        names.sort_unstable();
-        let mut ranks = vec![0; names.len()];
-        names.iter().zip(0..).for_each(|((_, tenant), rank)| ranks[*tenant as usize] = rank);
-        keys.iter_mut().for_each(|(tenant, ..)| *tenant = ranks[*tenant as usize]);
-        keys.sort_unstable_by(|a, b| {
-            let place = |i: u32| {
-                let order = orders.get(i);
-                (order.user_id, order.show_id)
-            };
-            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| place(a.2).cmp(&place(b.2)))
-        });
-        let sorted = keys.into_iter().map(|(.., order)| order).collect();
-        Self { orders, kinds, decided, sorted }
-    }
-
-    /// As [`crate::core::plain::into_plan`] wants them.
-    pub fn iter(&self) -> impl Iterator<Item = PlainIntent<'_>> {
-        self.sorted
-            .iter()
-            .map(|&i| PlainIntent { order: self.orders.get(i), plain: self.decided[&self.kinds[i as usize]] })
     }
 }
