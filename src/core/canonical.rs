@@ -372,13 +372,13 @@ mod tests {
         let value = json!({"b": [1, {"z": null, "a\"": "é\n"}], "a": true});
         assert_eq!(text(&value), r#"{"a":true,"b":[1,{"a\"":"é\n","z":null}]}"#);
 
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         struct Unsorted {
             z: Option<i64>,
             ab: Vec<(bool, &'static str)>,
             a: Kind,
         }
-        #[derive(Serialize)]
+        #[derive(serde::Serialize)]
         enum Kind {
             Of { y: u8, x: i128 },
         }

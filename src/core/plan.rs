@@ -541,8 +541,7 @@ impl PlanDigest {
     pub fn intents(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.text(std::mem::replace(&mut self.before, ","));
-            self.text.text(text);
-            self.text.hash_block();
+            self.text.hash_all(text);
         }
     }
 
@@ -576,14 +575,16 @@ impl TextHash {
     fn member<T: Serialize>(&mut self, before: &str, value: &T) {
         self.text(before);
         canonical::write(value, &mut self.waiting).expect("the names in a plan are text");
-        self.hash_block();
+        if self.waiting.len() > Self::BLOCK {
+            self.hash_all("");
+        }
     }
 
-    fn hash_block(&mut self) {
-        if self.waiting.len() > Self::BLOCK {
-            self.hash.update(&self.waiting);
-            self.waiting.clear();
-        }
+    /// What waits, and then a long text.
+    fn hash_all(&mut self, text: &str) {
+        self.hash.update(&self.waiting);
+        self.waiting.clear();
+        self.hash.update(text);
     }
 
     fn finish(mut self) -> String {

@@ -52,7 +52,7 @@ pub struct Portions {
 
 impl Default for Portions {
     fn default() -> Self {
-        Self { bytes: 1 << 22, orders: 1 << 14 }
+        Self { bytes: 1 << 22, orders: 1 << 12 }
     }
 }
 
@@ -314,17 +314,13 @@ struct Copied {
 
 impl Copied {
     /// Copies the rows at these places of a file; they come in its order, each with its stretch.
-    fn new(
-        source: &Source<'_>,
-        mut rows: impl Iterator<Item = (u64, u32)>,
-        stretches: usize,
-    ) -> Option<Self> {
+    fn new(source: &Source<'_>, rows: &[(u64, u32)], stretches: usize) -> Option<Self> {
         let mut copied = Self { text: Vec::new(), begins: vec![0; stretches + 1] };
-        let Some(first) = rows.next() else { return Some(copied) };
+        let Some(first) = rows.first() else { return Some(copied) };
         let mut records = source.records(first.0)?;
-        let mut text = Vec::new();
-        let mut all: Vec<(u32, Range<usize>)> = Vec::new();
-        for (at, stretch) in std::iter::once(first).chain(rows) {
+        let mut text = Vec::with_capacity(rows.len() * 192);
+        let mut all: Vec<(u32, Range<usize>)> = Vec::with_capacity(rows.len());
+        for &(at, stretch) in rows {
             records.jump(at).ok()?;
             let begin = text.len();
             text.extend_from_slice(records.next_bytes().ok()??);
@@ -366,8 +362,7 @@ fn copy_rows(
         .map(|(row, stretch)| (row.at, *stretch))
         .collect();
     let parts: Vec<&[(u64, u32)]> = rows.chunks(1 << 14).collect();
-    let copied =
-        side_by_side(parts.len(), |i| Copied::new(&sources[0], parts[i].iter().copied(), stretches))?;
+    let copied = side_by_side(parts.len(), |i| Copied::new(&sources[0], parts[i], stretches))?;
     let of = |row: &Row| match row.order {
         NO_ORDER => Layout::APART as u32,
         order => stretch_of[order as usize],
@@ -376,7 +371,8 @@ fn copy_rows(
         side_by_side(attached[ledger].len(), |piece| {
             let start = sources[ledger].piece(piece).start;
             let rows = attached[ledger][piece].rows.iter().map(|row| (start + row.at(), of(row)));
-            Copied::new(&sources[ledger], rows.filter(|(_, stretch)| *stretch != NO_STRETCH), stretches)
+            let rows: Vec<(u64, u32)> = rows.filter(|(_, stretch)| *stretch != NO_STRETCH).collect();
+            Copied::new(&sources[ledger], &rows, stretches)
         })
     };
     Some([copied, copy(1)?, copy(2)?, copy(3)?])
@@ -497,6 +493,11 @@ impl<'p> Source<'p> {
         (self.length.saturating_sub(self.begin)).div_ceil(self.piece) as usize
     }
 
+    /// How many rows a piece has, where they are not unusually short: room is made for them at once.
+    fn rows_at_most(&self) -> usize {
+        self.piece.min(self.length) as usize / 96
+    }
+
     fn piece(&self, piece: usize) -> Range<u64> {
         let begin = self.begin + piece as u64 * self.piece;
         begin..begin + self.piece
@@ -548,7 +549,7 @@ impl<'p> Source<'p> {
         let mut records = Records::new(&text[..]);
         records.delimiter = self.delimiter;
         let mut reading = self.reading(options);
-        let mut rows = Vec::new();
+        let mut rows = Vec::with_capacity(text.len() / 128);
         while let Some(record) = records.next().ok()? {
             rows.push(R::read(&mut self.cells(&record, &mut reading)?)?);
         }
@@ -625,7 +626,14 @@ impl Orders {
         progress: &(dyn Fn(Ledger, u64) + Sync),
     ) -> Option<Self> {
         let pieces = side_by_side(source.pieces(), |piece| {
-            let mut read = OrdersPiece::default();
+            let rows = source.rows_at_most();
+            let mut read = OrdersPiece {
+                rows: Vec::with_capacity(rows),
+                texts: String::with_capacity(rows * 64),
+                places: Vec::with_capacity(rows),
+                keys: Vec::with_capacity(rows),
+                ..OrdersPiece::default()
+            };
             let start = source.piece(piece).start;
             read.range = source.read_piece(piece, options, |offset, cells| {
                 read.add(start + u64::from(offset), cells, hashing)
@@ -683,12 +691,13 @@ impl Orders {
 
     fn get(&self, order: u32) -> LoneOrder<'_> {
         let row = &self.rows[order as usize];
-        let mut at = row.texts as usize;
-        let [order_id, tenant_id, user_id, show_id, session_id, item] = row.lengths.map(|length| {
-            let text = &self.texts[at..at + usize::from(length)];
-            at += usize::from(length);
-            text
-        });
+        let [id, tenant, user, show, session, item] = row.lengths.map(usize::from);
+        let (order_id, rest) = self.texts[row.texts as usize..].split_at(id);
+        let (tenant_id, rest) = rest.split_at(tenant);
+        let (user_id, rest) = rest.split_at(user);
+        let (show_id, rest) = rest.split_at(show);
+        let (session_id, rest) = rest.split_at(session);
+        let item = &rest[..item];
         LoneOrder {
             order_id,
             tenant_id,
@@ -813,6 +822,10 @@ struct Attached {
 }
 
 impl Attached {
+    fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), ids: Vec::with_capacity(rows), ..Self::default() }
+    }
+
     /// Whether the pieces are those of one file without an id that comes twice.
     fn are_one_file(pieces: &[Self]) -> bool {
         meet(pieces.iter().map(|piece| &piece.range))
@@ -830,7 +843,7 @@ struct FirstPass<'a> {
 
 impl FirstPass<'_> {
     fn read(&self, source: &Source<'_>, piece: usize) -> Option<Attached> {
-        let mut read = Attached::default();
+        let mut read = Attached::with_capacity(source.rows_at_most());
         let range = source.read_piece(piece, self.options, |at, cells| match source.ledger {
             Ledger::Orders => None,
             Ledger::Payments => self.payment(at, cells, &mut read),
