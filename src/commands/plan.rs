@@ -18,7 +18,7 @@ use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::money::Currency;
-use crate::core::plain::PlainCount;
+use crate::core::plain::Unlisted;
 use crate::core::plan::{Outcome, Plan, PlanError, make, make_of};
 use crate::core::policy::Policy;
 use crate::core::scope::Scope;
@@ -93,7 +93,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut outside = Vec::new();
     let mut before = BTreeMap::new();
 
-    let mut plain = 0;
+    let mut unlisted = 0;
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
         let files = LedgerFiles::in_dir(dir)?;
@@ -106,7 +106,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             None
         };
         if let Some((plan, count)) = quick {
-            plain = count;
+            unlisted = count;
             plan
         } else {
             let ledgers = load(config, &files, &options)?;
@@ -147,7 +147,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     }
     // Who reads no JSON is not made to wait for that of a million intents.
     let json = if config.format.is_json() { json!(plan) } else { json!(plan.without_intents()) };
-    let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, plain, LISTED);
+    let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, unlisted, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {
         format!(
@@ -157,7 +157,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     });
     let caveat = under.as_ref().and_then(caveat);
     // A narrowed freeze may hold nothing more of a scope that is right.
-    let nothing = (plan.intents.is_empty() && plain == 0 && narrowed.is_none())
+    let nothing = (plan.intents.is_empty() && unlisted == 0 && narrowed.is_none())
         .then(|| "No row is in scope: is the name right?".to_owned());
     let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
@@ -178,7 +178,7 @@ fn plain_plan(
     as_of: Timestamp,
     whole: bool,
     made_at: Timestamp,
-) -> Option<Result<(Plan, PlainCount), PlanError>> {
+) -> Option<Result<(Plan, Unlisted), PlanError>> {
     let sifted = sifted(config, files, options, policy, as_of)?;
     let progress = Progress::new(config, "deciding");
     let planned = sifted.plan(scope, policy, as_of, whole, new_id("PL"), made_at);

@@ -429,8 +429,8 @@ impl PlainSums {
     }
 }
 
-/// How many plain purchases of a scope there are.
-pub type PlainCount = usize;
+/// How many purchases a plan leaves out of its list: each is CLEAN and of one order, and there may be millions.
+pub type Unlisted = usize;
 
 /// Neighbouring intents of a plan, those that are plain and the others. A plan of millions is made stretch by
 /// stretch, side by side.
@@ -440,15 +440,15 @@ pub struct Stretch {
     text: String,
     /// Those that are to stand in the plan's list.
     intents: Vec<PlannedIntent>,
-    plain: PlainCount,
+    unlisted: Unlisted,
     live_orders: u64,
     sums: PlainSums,
 }
 
 impl Stretch {
     /// `others` and `plain` are the intents of the stretch, both sorted as a plan sorts them; no plain one has
-    /// the (tenant, user, show) of another. The plan lists the plain ones only where it is to be `whole`, and only then
-    /// what the others saw and, where nobody must decide, their evidence: there may be millions.
+    /// the (tenant, user, show) of another. Only a plan that is to be `whole` lists every intent, with what it saw and
+    /// with the evidence of those that are decided.
     pub fn new<'p>(
         others: impl IntoIterator<Item = PlannedIntent>,
         plain: impl IntoIterator<Item = PlainIntent<'p>>,
@@ -468,7 +468,7 @@ impl Stretch {
             if whole {
                 stretch.intents.push(intent.planned());
             } else {
-                stretch.plain += 1;
+                stretch.unlisted += 1;
             }
         }
         for other in others {
@@ -480,11 +480,14 @@ impl Stretch {
     fn add(&mut self, mut other: PlannedIntent, whole: bool) {
         self.comma();
         canonical::write(&other, &mut self.text).expect("the names in a plan are text");
-        if !whole {
-            other.seen = Vec::new();
-            if !matches!(other.outcome, Outcome::Review | Outcome::Unsettled) {
-                other.evidence = Vec::new();
+        match other.outcome {
+            _ if whole => {}
+            Outcome::Clean if other.orders.len() == 1 => {
+                self.unlisted += 1;
+                return;
             }
+            Outcome::Review | Outcome::Unsettled => other.seen = Vec::new(),
+            _ => (other.seen, other.evidence) = (Vec::new(), Vec::new()),
         }
         self.intents.push(other);
     }
@@ -507,7 +510,7 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
 pub struct Stretches {
     digest: PlanDigest,
     plan: Plan,
-    plain: PlainCount,
+    unlisted: Unlisted,
     sums: PlainSums,
 }
 
@@ -528,15 +531,15 @@ impl Stretches {
             sums,
             outside_sums,
         };
-        Self { digest: PlanDigest::new(as_of), plan, plain: 0, sums: PlainSums::default() }
+        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default() }
     }
 
     pub fn add(&mut self, stretch: Stretch) {
-        let Stretch { text, mut intents, plain, live_orders, sums } = stretch;
+        let Stretch { text, mut intents, unlisted, live_orders, sums } = stretch;
         self.digest.intents(&text);
         self.plan.intents.append(&mut intents);
         self.plan.live_orders += live_orders;
-        self.plain += plain;
+        self.unlisted += unlisted;
         self.sums.add_all(sums);
     }
 
@@ -550,15 +553,15 @@ impl Stretches {
         plan.sums = counter.sums();
     }
 
-    /// The plan, and how many plain purchases stand in its digest and its sums, but not in its list.
+    /// The plan, and how many intents stand in its digest and its sums, but not in its list.
     ///
     /// # Errors
     /// Sums that do not close.
-    pub fn end(self) -> Result<(Plan, PlainCount), PlanError> {
-        let Self { digest, mut plan, plain, sums } = self;
+    pub fn end(self) -> Result<(Plan, Unlisted), PlanError> {
+        let Self { digest, mut plan, unlisted, sums } = self;
         (plan.sums, plan.outside_sums) = sums.add_to(plan.sums, plan.outside_sums);
         check_sums(&plan.sums, &plan.outside_sums)?;
         plan.digest = digest.end(plan.live_orders, &plan.policy, &plan.scope, &plan.sums);
-        Ok((plan, plain))
+        Ok((plan, unlisted))
     }
 }

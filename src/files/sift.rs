@@ -33,7 +33,7 @@ use crate::core::evidence::Evidence;
 use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
 use crate::core::money::Currency;
 use crate::core::plain::{
-    Kind, Kinds, LoneOrder, Mark, Plain, PlainCount, PlainIntent, Stretch, Stretches, rank,
+    Kind, Kinds, LoneOrder, Mark, Plain, PlainIntent, Stretch, Stretches, Unlisted, rank,
 };
 use crate::core::plan::{Plan, PlanError, PlannedIntent, make};
 use crate::core::policy::Policy;
@@ -124,7 +124,7 @@ pub fn sift<'a>(
 }
 
 impl Sifted<'_> {
-    /// Decides everything in scope, and gives the plan with the number of plain purchases that it does not list:
+    /// Decides everything in scope, and gives the plan with the number of purchases that it does not list:
     /// none where it is to be `whole`. `None` where a file has changed since it was read.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Sifted<'_> {
         whole: bool,
         plan_id: String,
         made_at: Timestamp,
-    ) -> Option<Result<(Plan, PlainCount), PlanError>> {
+    ) -> Option<Result<(Plan, Unlisted), PlanError>> {
         let decide = |stretch: usize| {
             let ledgers = self.ledgers(stretch)?;
             Some(make(&ledgers, scope, policy, as_of, &Evidence::default()))
