@@ -16,8 +16,9 @@ use onefold::core::recheck::{Recheck, undo};
 use onefold::core::scope::Scope;
 use onefold::core::status::{HoldStatus, Ledger, PaymentStatus};
 use onefold::core::verify::verify;
+use onefold::files::{self, LedgerFiles, Portions, ReadOptions};
 use proptest::prelude::*;
-use proptest::sample::Index;
+use proptest::sample::{Index, select};
 
 fn planned(ledgers: &Ledgers, policy: &Policy, evidence: &Evidence) -> Plan {
     make(ledgers, &Scope::default(), policy, at(3600), evidence).unwrap().into_plan(
@@ -52,6 +53,45 @@ fn applied(ledgers: &Ledgers, plan: &Plan) -> (Ledgers, Evidence) {
         apply(&mut after, &intent.tenant_id, &intent.steps, &mut evidence);
     }
     (after, evidence)
+}
+
+/// Several random ledgers in one, each of its own buyers, so that some stand alone.
+fn crowd() -> impl Strategy<Value = Ledgers> {
+    prop::collection::vec((ledgers(), prop::bool::weighted(0.9)), 1..6).prop_map(|parts| {
+        let mut crowd = Ledgers::default();
+        for (i, (mut part, apart)) in parts.into_iter().enumerate() {
+            let order = |id: &mut OrderId| *id = format!("{i}:{id}").into();
+            let user = |id: &mut UserId| {
+                if apart {
+                    *id = format!("{id}-{i}").into();
+                }
+            };
+            for row in &mut part.orders {
+                order(&mut row.order_id);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.payments {
+                row.payment_id = format!("{i}:{}", row.payment_id).into();
+                row.order_id.iter_mut().for_each(order);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.inventory {
+                row.hold_id = format!("{i}:{}", row.hold_id).into();
+                row.order_id.iter_mut().for_each(order);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.messages {
+                row.message_id = format!("{i}:{}", row.message_id).into();
+                row.order_id.iter_mut().for_each(order);
+                row.user_id.iter_mut().for_each(user);
+            }
+            crowd.orders.append(&mut part.orders);
+            crowd.payments.append(&mut part.payments);
+            crowd.inventory.append(&mut part.inventory);
+            crowd.messages.append(&mut part.messages);
+        }
+        crowd
+    })
 }
 
 proptest! {
@@ -242,5 +282,35 @@ proptest! {
         for intent in plan.intents.iter().filter(|i| !i.steps.is_empty()) {
             prop_assert_eq!(recheck.compare(intent, &policy, plan.as_of, &evidence), Ok(()));
         }
+    }
+
+    /// The quick way, on which plain purchases are never looked at one by one, makes the plan of the whole way.
+    #[test]
+    fn plain_purchases_are_decided_as_if_each_were_looked_at(
+        ledgers in crowd(), policy in policy(), piece in 64..4096u64, at_once in 1..9usize,
+        from in select(vec![None, Some(100)]),
+    ) {
+        let scope = Scope { from: from.map(at), ..Scope::default() };
+        let whole = make(&ledgers, &scope, &policy, at(3600), &Evidence::default()).unwrap();
+        let whole = whole.into_plan("p".to_owned(), at(3600), None);
+
+        let dir = tempfile::tempdir().unwrap();
+        files::write(dir.path(), &ledgers).unwrap();
+        let named = LedgerFiles::in_dir(dir.path()).unwrap();
+        let options = ReadOptions::default();
+        let portions = Portions { bytes: piece, orders: at_once };
+        let sifted = files::sift(&named, &options, &policy, at(3600), portions, &|_, _| {}).unwrap();
+        let plan = |whole| {
+            let plan = sifted.plan(&scope, &policy, at(3600), whole, "p".to_owned(), at(3600));
+            plan.unwrap().unwrap()
+        };
+        let (quick, unlisted) = plan(true);
+        prop_assert_eq!((&quick, unlisted), (&whole, 0));
+        prop_assert!(quick.digest_matches());
+
+        let (brief, unlisted) = plan(false);
+        prop_assert_eq!(brief.intents.len() + unlisted, whole.intents.len());
+        prop_assert_eq!((&brief.digest, &brief.sums), (&whole.digest, &whole.sums));
+        prop_assert_eq!((&brief.outside_sums, brief.live_orders), (&whole.outside_sums, whole.live_orders));
     }
 }

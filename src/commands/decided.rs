@@ -4,6 +4,7 @@ use super::count;
 use crate::core::dossier::sheets::{Waiting, waiting};
 use crate::core::dossier::{Deed, Dossier};
 use crate::core::limits::Limits;
+use crate::core::plain::Unlisted;
 use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums, refunds};
 use crate::core::words::findings_in_words;
 use crate::report::{Column, Report, Table};
@@ -11,11 +12,12 @@ use crate::report::{Column, Report, Table};
 /// How many intents are listed unless all are asked for.
 pub const LISTED: usize = 40;
 
-/// What happens, what needs a person, outcomes, intents that are not CLEAN, and sums.
-pub fn tell(report: Report, plan: &Plan, limit: usize) -> Report {
+/// What happens, what needs a person, outcomes, intents that are not CLEAN, and sums. `unlisted` purchases do
+/// not stand in the plan's list.
+pub fn tell(report: Report, plan: &Plan, unlisted: Unlisted, limit: usize) -> Report {
     let dossier = Dossier::of_plan(plan);
     let report = needs_a_person(what_happens(report, &dossier), &dossier);
-    let report = report.table(outcomes(&plan.intents));
+    let report = report.table(outcomes(&plan.intents, unlisted));
     let notable: Vec<_> = plan.intents.iter().filter(|i| i.outcome != Outcome::Clean).collect();
     let report = report.table(intents(notable.iter().copied().take(limit)));
     let report = match notable.len().saturating_sub(limit) {
@@ -115,8 +117,8 @@ pub fn needs_a_person(report: Report, dossier: &Dossier<'_>) -> Report {
     report.line("")
 }
 
-/// How many intents and steps each outcome has.
-pub fn outcomes(intents: &[PlannedIntent]) -> Table {
+/// How many intents and steps each outcome has; `unlisted` more are CLEAN, each of one order.
+pub fn outcomes(intents: &[PlannedIntent], unlisted: Unlisted) -> Table {
     let mut table = Table::new([
         Column::exact("OUTCOME"),
         Column::number("INTENTS"),
@@ -126,13 +128,14 @@ pub fn outcomes(intents: &[PlannedIntent]) -> Table {
     ]);
     for outcome in [Outcome::Keep, Outcome::Unwind, Outcome::Review, Outcome::Unsettled, Outcome::Clean] {
         let of: Vec<_> = intents.iter().filter(|i| i.outcome == outcome).collect();
-        if of.is_empty() {
+        let unlisted = if outcome == Outcome::Clean { unlisted } else { 0 };
+        if of.len() + unlisted == 0 {
             continue;
         }
         table.row([
             outcome.to_string(),
-            of.len().to_string(),
-            of.iter().map(|i| i.orders.len()).sum::<usize>().to_string(),
+            (of.len() + unlisted).to_string(),
+            (of.iter().map(|i| i.orders.len()).sum::<usize>() + unlisted).to_string(),
             of.iter().map(|i| i.steps.len()).sum::<usize>().to_string(),
             refunds_in_words(of.iter().copied()),
         ]);

@@ -1,15 +1,21 @@
 //! Ledgers from CSV files, as flags name them.
 
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
 use super::flags::ZoneFlag;
 use super::progress::Progress;
 use crate::config::Config;
 use crate::core::ledger::Ledgers;
+use crate::core::policy::Policy;
+use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
-use crate::files::{Amounts, ColumnMap, Encoding, LedgerFiles, ReadOptions, StatusMap, read};
+use crate::files::{
+    Amounts, ColumnMap, Encoding, LedgerFiles, Portions, ReadOptions, Sifted, StatusMap, read, sift,
+};
 use crate::report::print_note;
 
 /// How files differ from what the contract has.
@@ -81,6 +87,26 @@ pub fn load(config: &Config, files: &LedgerFiles, options: &ReadOptions) -> Resu
     Ok(ledgers)
 }
 
+/// Reads the four files for a dry run, and keeps only what is not plain in full; nothing where the files must be
+/// read with [`load`], which says why.
+pub fn sifted<'a>(
+    config: &Config,
+    files: &'a LedgerFiles,
+    options: &'a ReadOptions,
+    policy: &Policy,
+    as_of: Timestamp,
+) -> Option<Sifted<'a>> {
+    let progress = Progress::new(config, "reading files");
+    let sifted = sift(files, options, policy, as_of, Portions::default(), &|ledger, rows| {
+        progress.more_rows(ledger, rows)
+    });
+    progress.end();
+    if let Some(sifted) = sifted.as_ref().filter(|_| !config.quiet) {
+        sifted.notes.iter().for_each(|note| print_note(&format!("note: {note}")));
+    }
+    sifted
+}
+
 /// Refuses, before anything is done, a file that is there or that could not be made.
 pub fn must_be_new(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -101,6 +127,15 @@ pub fn write_new(path: &Path, text: &str) -> Result<()> {
     use std::io::Write as _;
     let mut file = create_new(path)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| not_written(path, &e))
+}
+
+/// As [`write_new`], of a value as JSON for people: it is written as it goes and held nowhere as a whole.
+pub fn write_new_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    use std::io::Write as _;
+    let mut file = BufWriter::new(create_new(path)?);
+    let written = serde_json::to_writer_pretty(&mut file, value).map_err(std::io::Error::from);
+    let ended = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
+    ended.and_then(|()| file.get_ref().sync_all()).map_err(|e| not_written(path, &e))
 }
 
 /// A new file that nobody else may read: it holds who bought what. One that is there is not written over.

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::decided::{LISTED, apply_line, tell};
-use super::files::{FileFlags, load, must_be_new, write_new};
+use super::files::{FileFlags, load, must_be_new, sifted, write_new_json};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
 use super::{caveat, count, freeze_over, new_id, now};
@@ -18,11 +18,14 @@ use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::plan::{Outcome, Plan, make, make_of};
+use crate::core::plain::Unlisted;
+use crate::core::plan::{Outcome, Plan, PlanError, make, make_of};
+use crate::core::policy::Policy;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
-use crate::files::LedgerFiles;
+use crate::files::{LedgerFiles, ReadOptions};
 use crate::report::Report;
 use crate::store::approvals::given_back;
 use crate::store::plans::{KeepChanges, Maker};
@@ -91,15 +94,30 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut before = BTreeMap::new();
     let mut rule = ApprovalRule::default();
 
+    let mut unlisted = 0;
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
-        let ledgers = load(config, &LedgerFiles::in_dir(dir)?, &options)?;
-        let mut evidence = Evidence::default();
-        choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
-        let progress = Progress::new(config, "deciding");
-        let decided = make(&ledgers, &scope, &policy, as_of.unwrap_or(made_at), &evidence)?;
-        progress.end();
-        decided.into_plan(new_id("PL"), made_at, None)
+        let files = LedgerFiles::in_dir(dir)?;
+        let as_of = as_of.unwrap_or(made_at);
+        // A choice of the operator's may be of any order, plain or not.
+        let quick = if args.keep.is_empty() {
+            let whole = config.format.is_json() || args.output.is_some();
+            plain_plan(config, &files, &options, (&scope, &policy), as_of, whole, made_at).transpose()?
+        } else {
+            None
+        };
+        if let Some((plan, count)) = quick {
+            unlisted = count;
+            plan
+        } else {
+            let ledgers = load(config, &files, &options)?;
+            let mut evidence = Evidence::default();
+            choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
+            let progress = Progress::new(config, "deciding");
+            let decided = make(&ledgers, &scope, &policy, as_of, &evidence)?;
+            progress.end();
+            decided.into_plan(new_id("PL"), made_at, None)
+        }
     } else {
         let store = config.open_ready().await?;
         let freeze = match as_of {
@@ -126,11 +144,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         plan
     };
     if let Some(path) = &args.output {
-        let text = serde_json::to_string_pretty(&plan)
-            .map_err(|e| Error::failure(format!("cannot write the plan as JSON: {e}")))?;
-        write_new(path, &(text + "\n"))?;
+        write_new_json(path, &plan)?;
     }
-    let report = tell(basis(Report::new(json!(plan)).title(heading(&plan)), &plan), &plan, LISTED);
+    // Who reads no JSON is not made to wait for that of a million intents.
+    let json = if config.format.is_json() { json!(plan) } else { json!(plan.without_intents()) };
+    let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, unlisted, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {
         format!(
@@ -140,7 +158,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     });
     let caveat = under.as_ref().and_then(caveat);
     // A narrowed freeze may hold nothing more of a scope that is right.
-    let nothing = (plan.intents.is_empty() && narrowed.is_none())
+    let nothing = (plan.intents.is_empty() && unlisted == 0 && narrowed.is_none())
         .then(|| "No row is in scope: is the name right?".to_owned());
     let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
@@ -150,6 +168,23 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         next(report, &plan, under.as_ref(), &outside, rule.why(&plan, &before).map(|why| (&rule, why)))
     };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
+}
+
+/// The plan of the files, with plain purchases decided once a kind; nothing where they must be read in full.
+fn plain_plan(
+    config: &Config,
+    files: &LedgerFiles,
+    options: &ReadOptions,
+    (scope, policy): (&Scope, &Policy),
+    as_of: Timestamp,
+    whole: bool,
+    made_at: Timestamp,
+) -> Option<Result<(Plan, Unlisted), PlanError>> {
+    let sifted = sifted(config, files, options, policy, as_of)?;
+    let progress = Progress::new(config, "deciding");
+    let planned = sifted.plan(scope, policy, as_of, whole, new_id("PL"), made_at);
+    progress.end();
+    planned
 }
 
 /// The operator's choices, new and withdrawn, as the decision is to know them.

@@ -41,8 +41,17 @@ impl Progress {
 
     /// So many rows of a ledger are through.
     pub fn rows(&self, ledger: Ledger, rows: u64) {
+        self.count(ledger, |through| *through = rows);
+    }
+
+    /// So many more rows of a ledger are through.
+    pub fn more_rows(&self, ledger: Ledger, rows: u64) {
+        self.count(ledger, |through| *through += rows);
+    }
+
+    fn count(&self, ledger: Ledger, count: impl FnOnce(&mut u64)) {
         let Ok(mut all) = self.rows.lock() else { return };
-        all.insert(ledger, rows);
+        count(all.entry(ledger).or_default());
         let told: Vec<_> = all.iter().map(|(ledger, rows)| format!("{ledger} {rows}")).collect();
         drop(all);
         self.at(told.join(", "));

@@ -283,7 +283,7 @@ fn table(dossier: &Dossier<'_>) -> Report {
     let report = Report::new(json!(null)).title(format!("{}: {}", plan.plan_id, dossier.scope().in_words()));
     let report = what_happens(report, dossier);
     let report = needs_a_person(report, dossier);
-    let mut report = tell_sums(report.title("Sums").table(outcomes(&plan.intents)), &plan.sums);
+    let mut report = tell_sums(report.title("Sums").table(outcomes(&plan.intents, 0)), &plan.sums);
     if !plan.outside_sums.is_empty() {
         report = report
             .line(format!(

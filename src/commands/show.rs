@@ -46,7 +46,7 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
         let approved =
             |a: &Approval| format!("approved at {} by {} ({}): {}", a.at, a.actor, a.by, a.because);
         let told = approvals.iter().map(approved).fold(told, Report::line);
-        return Ok(tell(basis(told, plan), plan, limit));
+        return Ok(tell(basis(told, plan), plan, 0, limit));
     };
     Ok(explain(find(plan, name)?))
 }

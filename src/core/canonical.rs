@@ -1,47 +1,431 @@
 //! Canonical JSON: members sorted by name, no whitespace. The same value is always the same text.
 
-use serde_json::Value;
+use std::fmt;
+use std::ops::Range;
 
-/// Appends the canonical text of `value`.
-pub fn write(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(list) => {
-            out.push('[');
-            for (i, element) in list.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write(element, out);
-            }
-            out.push(']');
-        }
-        Value::Object(members) => {
-            let mut names: Vec<&String> = members.keys().collect();
-            names.sort_unstable();
-            out.push('{');
-            for (i, name) in names.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(name.as_str()).to_string());
-                out.push(':');
-                write(&members[name], out);
-            }
-            out.push('}');
-        }
-        scalar => out.push_str(&scalar.to_string()),
+use serde::ser::{self, Serialize};
+
+/// Appends the canonical text of `value`, straight from the value: no tree of it is made.
+///
+/// # Errors
+/// Members whose names are no text, and values that refuse to be written.
+pub fn write<T: Serialize + ?Sized>(value: &T, out: &mut String) -> Result<(), NoText> {
+    value.serialize(Writer { out })
+}
+
+/// Appends a text with its quotation marks, as JSON has it.
+pub fn write_text(text: &str, out: &mut String) {
+    // All of them are looked at: that is many at once, while to stop at the first is one by one.
+    let is_escaped = |b: u8| b < b' ' || b == b'"' || b == b'\\';
+    if !text.bytes().fold(false, |found, b| found | is_escaped(b)) {
+        out.reserve(text.len() + 2);
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&serde_json::Value::from(text).to_string());
     }
 }
 
+/// Why a value has no canonical text.
+#[derive(Debug)]
+pub struct NoText(String);
+
+impl fmt::Display for NoText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoText {}
+
+impl ser::Error for NoText {
+    fn custom<T: fmt::Display>(problem: T) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+struct Writer<'o> {
+    out: &'o mut String,
+}
+
+impl Writer<'_> {
+    fn scalar(self, scalar: impl Into<serde_json::Value>) {
+        self.out.push_str(&scalar.into().to_string());
+    }
+
+    fn digits(self, number: impl fmt::Display) -> Result<(), NoText> {
+        fmt::Write::write_fmt(self.out, format_args!("{number}")).map_err(ser::Error::custom)
+    }
+}
+
+macro_rules! digits {
+    ($($method:ident: $number:ty),+) => {$(
+        fn $method(self, number: $number) -> Result<(), NoText> {
+            self.digits(number)
+        }
+    )+};
+}
+
+impl<'o> ser::Serializer for Writer<'o> {
+    type Ok = ();
+    type Error = NoText;
+    type SerializeSeq = List<'o>;
+    type SerializeTuple = List<'o>;
+    type SerializeTupleStruct = List<'o>;
+    type SerializeTupleVariant = List<'o>;
+    type SerializeMap = Members<'o>;
+    type SerializeStruct = Members<'o>;
+    type SerializeStructVariant = Members<'o>;
+
+    digits!(
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64, serialize_i128: i128,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128
+    );
+
+    fn serialize_bool(self, value: bool) -> Result<(), NoText> {
+        self.digits(value)
+    }
+
+    fn serialize_f32(self, number: f32) -> Result<(), NoText> {
+        self.scalar(number);
+        Ok(())
+    }
+
+    fn serialize_f64(self, number: f64) -> Result<(), NoText> {
+        self.scalar(number);
+        Ok(())
+    }
+
+    fn serialize_char(self, c: char) -> Result<(), NoText> {
+        write_text(c.encode_utf8(&mut [0; 4]), self.out);
+        Ok(())
+    }
+
+    fn serialize_str(self, text: &str) -> Result<(), NoText> {
+        write_text(text, self.out);
+        Ok(())
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), NoText> {
+        self.collect_seq(bytes)
+    }
+
+    fn serialize_none(self) -> Result<(), NoText> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), NoText> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), NoText> {
+        self.out.push_str("null");
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), NoText> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), NoText> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), NoText> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), NoText> {
+        open_variant(self.out, variant);
+        value.serialize(Writer { out: self.out })?;
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<List<'o>, NoText> {
+        Ok(List::new(self.out, "]"))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<List<'o>, NoText> {
+        Ok(List::new(self.out, "]"))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<List<'o>, NoText> {
+        Ok(List::new(self.out, "]"))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<List<'o>, NoText> {
+        open_variant(self.out, variant);
+        Ok(List::new(self.out, "]}"))
+    }
+
+    fn serialize_map(self, length: Option<usize>) -> Result<Members<'o>, NoText> {
+        Ok(Members::new(self.out, length.unwrap_or_default(), "}"))
+    }
+
+    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Members<'o>, NoText> {
+        Ok(Members::new(self.out, length, "}"))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Members<'o>, NoText> {
+        open_variant(self.out, variant);
+        Ok(Members::new(self.out, length, "}}"))
+    }
+}
+
+fn open_variant(out: &mut String, variant: &str) {
+    out.push('{');
+    write_text(variant, out);
+    out.push(':');
+}
+
+struct List<'o> {
+    out: &'o mut String,
+    first: bool,
+    end: &'static str,
+}
+
+impl<'o> List<'o> {
+    fn new(out: &'o mut String, end: &'static str) -> Self {
+        out.push('[');
+        Self { out, first: true, end }
+    }
+
+    fn add<T: Serialize + ?Sized>(&mut self, element: &T) -> Result<(), NoText> {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(',');
+        }
+        element.serialize(Writer { out: self.out })
+    }
+
+    fn close(self) -> Result<(), NoText> {
+        self.out.push_str(self.end);
+        Ok(())
+    }
+}
+
+macro_rules! lists {
+    ($($list:ident: $method:ident),+) => {$(
+        impl ser::$list for List<'_> {
+            type Ok = ();
+            type Error = NoText;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, element: &T) -> Result<(), NoText> {
+                self.add(element)
+            }
+
+            fn end(self) -> Result<(), NoText> {
+                self.close()
+            }
+        }
+    )+};
+}
+
+lists!(
+    SerializeSeq: serialize_element, SerializeTuple: serialize_element, SerializeTupleStruct: serialize_field,
+    SerializeTupleVariant: serialize_field
+);
+
+/// An object: its members are written as they come, and put in order at its end where they are not.
+struct Members<'o> {
+    out: &'o mut String,
+    /// Where the members begin.
+    begin: usize,
+    /// Where the name of each stands, with its quotation marks; its value follows.
+    names: Vec<Range<usize>>,
+    /// Whether some name has characters that are escaped.
+    escaped: bool,
+    end: &'static str,
+}
+
+impl<'o> Members<'o> {
+    fn new(out: &'o mut String, length: usize, end: &'static str) -> Self {
+        out.push('{');
+        Self { begin: out.len(), out, names: Vec::with_capacity(length), escaped: false, end }
+    }
+
+    fn begin_member(&mut self) -> usize {
+        if !self.names.is_empty() {
+            self.out.push(',');
+        }
+        self.out.len()
+    }
+
+    fn end_name(&mut self, begin: usize) -> Result<(), NoText> {
+        let name = &self.out[begin..];
+        self.escaped |= name.contains('\\');
+        if !name.starts_with('"') {
+            return Err(NoText("a member's name that is no text".to_owned()));
+        }
+        self.names.push(begin..self.out.len());
+        self.out.push(':');
+        Ok(())
+    }
+
+    fn add<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), NoText> {
+        let begin = self.begin_member();
+        write_text(name, self.out);
+        self.end_name(begin)?;
+        value.serialize(Writer { out: self.out })
+    }
+
+    fn close(self) -> Result<(), NoText> {
+        let Self { out, begin, names, escaped, end } = self;
+        // As it was before it was escaped, and without its quotation marks: else names would be sorted by those.
+        let name = |text: &str, at: &Range<usize>| -> String {
+            let written = &text[at.start - begin..at.end - begin];
+            let inner = || written[1..written.len() - 1].to_owned();
+            if escaped { serde_json::from_str(written).unwrap_or_else(|_| inner()) } else { inner() }
+        };
+        let plainly_sorted = !escaped && {
+            let inner = |at: &Range<usize>| &out[at.start + 1..at.end - 1];
+            names.windows(2).all(|pair| inner(&pair[0]) <= inner(&pair[1]))
+        };
+        if !plainly_sorted {
+            let written = out.split_off(begin);
+            let ends = names.iter().skip(1).map(|next| next.start - 1).chain([begin + written.len()]);
+            let mut members: Vec<(String, Range<usize>)> =
+                names.iter().zip(ends).map(|(at, end)| (name(&written, at), at.start..end)).collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            for (i, (_, at)) in members.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                out.push_str(&written[at.start - begin..at.end - begin]);
+            }
+        }
+        out.push_str(end);
+        Ok(())
+    }
+}
+
+impl ser::SerializeMap for Members<'_> {
+    type Ok = ();
+    type Error = NoText;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), NoText> {
+        let begin = self.begin_member();
+        name.serialize(Writer { out: self.out })?;
+        self.end_name(begin)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NoText> {
+        value.serialize(Writer { out: self.out })
+    }
+
+    fn end(self) -> Result<(), NoText> {
+        self.close()
+    }
+}
+
+macro_rules! structs {
+    ($($kind:ident),+) => {$(
+        impl ser::$kind for Members<'_> {
+            type Ok = ();
+            type Error = NoText;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), NoText> {
+                self.add(name, value)
+            }
+
+            fn end(self) -> Result<(), NoText> {
+                self.close()
+            }
+        }
+    )+};
+}
+
+structs!(SerializeStruct, SerializeStructVariant);
+
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn text<T: Serialize>(value: &T) -> String {
+        let mut text = String::new();
+        write(value, &mut text).unwrap();
+        text
+    }
 
     #[test]
     fn members_are_sorted_at_every_depth_and_nothing_is_spaced() {
-        let value = serde_json::json!({"b": [1, {"z": null, "a\"": "é\n"}], "a": true});
-        let mut text = String::new();
-        write(&value, &mut text);
-        assert_eq!(text, r#"{"a":true,"b":[1,{"a\"":"é\n","z":null}]}"#);
+        let value = json!({"b": [1, {"z": null, "a\"": "é\n"}], "a": true});
+        assert_eq!(text(&value), r#"{"a":true,"b":[1,{"a\"":"é\n","z":null}]}"#);
+
+        #[derive(serde::Serialize)]
+        struct Unsorted {
+            z: Option<i64>,
+            ab: Vec<(bool, &'static str)>,
+            a: Kind,
+        }
+        #[derive(serde::Serialize)]
+        enum Kind {
+            Of { y: u8, x: i128 },
+        }
+        let value = Unsorted { z: None, ab: vec![(true, "\\"), (false, "")], a: Kind::Of { y: 1, x: -2 } };
+        assert_eq!(text(&value), r#"{"a":{"Of":{"x":-2,"y":1}},"ab":[[true,"\\"],[false,""]],"z":null}"#);
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_refused() {
+        let by_list = std::collections::BTreeMap::from([(vec![1], 2)]);
+        assert!(write(&by_list, &mut String::new()).is_err());
+    }
+
+    fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[a\"\\\\é\u{1}\n]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a\"!é\u{1}]{0,3}", inner, 0..4)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// `serde_json` holds members sorted by name, and writes them without blanks.
+        #[test]
+        fn the_text_is_that_of_the_sorted_tree(value in any_json()) {
+            proptest::prop_assert_eq!(text(&value), value.to_string());
+        }
     }
 }

@@ -11,23 +11,23 @@ use super::plan::Outcome;
 use super::status::OrderStatus;
 use super::time::Timestamp;
 
-/// The facts of one order (contract, section 3), and what they led to.
+/// The facts of one order (contract, section 3), and what they led to; in the order of the canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderEvidence {
-    pub order_id: OrderId,
-    pub status: OrderStatus,
-    pub created_at: Timestamp,
-    pub idempotency_key: Option<IdempotencyKey>,
     pub amount_minor: i64,
-    pub currency: Currency,
-    /// Captured and not given back, in minor units; the largest number where it does not fit.
-    pub net_minor: i64,
-    /// When the captures reached the amount; null while they do not.
-    pub paid_at: Option<Timestamp>,
     /// Whether live holds that fit reach the quantity.
     pub backed: bool,
     /// What becomes of it, and why.
     pub because: String,
+    pub created_at: Timestamp,
+    pub currency: Currency,
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// Captured and not given back, in minor units; the largest number where it does not fit.
+    pub net_minor: i64,
+    pub order_id: OrderId,
+    /// When the captures reached the amount; null while they do not.
+    pub paid_at: Option<Timestamp>,
+    pub status: OrderStatus,
 }
 
 /// What a row of the contract's table (section 4) says, in a few words.

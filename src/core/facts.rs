@@ -12,9 +12,9 @@ use super::status::{HoldStatus, MessageStatus, OrderStatus, PaymentStatus};
 use super::time::Timestamp;
 
 /// The topic of a message that asks for a refund.
-const REFUND_TOPIC: &str = "payment.refund";
+pub(super) const REFUND_TOPIC: &str = "payment.refund";
 /// The topic of a message that asks to cancel an order.
-const CANCEL_TOPIC: &str = "order.cancel";
+pub(super) const CANCEL_TOPIC: &str = "order.cancel";
 
 /// The facts of one order.
 #[derive(Debug)]
@@ -203,7 +203,12 @@ pub fn is_lapsed(hold: &Hold, as_of: Timestamp) -> bool {
 
 /// Whether the time of a hold, confirmed or not, has passed at `as_of`.
 pub fn is_expired(hold: &Hold, as_of: Timestamp) -> bool {
-    hold.expires_at.is_some_and(|expires| expires <= as_of)
+    is_expired_at(hold.expires_at, as_of)
+}
+
+/// The same of a time alone; one that is null never passes.
+pub fn is_expired_at(expires_at: Option<Timestamp>, as_of: Timestamp) -> bool {
+    expires_at.is_some_and(|expires| expires <= as_of)
 }
 
 /// Whether the holds back the order, and those that it does not need: confirmed ones are used

@@ -13,8 +13,9 @@ use super::status::{HoldStatus, MessageStatus, OrderStatus, PaymentStatus};
 use super::time::{Span, Timestamp};
 
 /// How far the clocks of two systems may differ before it is a finding.
-const CLOCK_TOLERANCE: Span = Span::from_secs(5);
-const RELEASE_TOPIC: &str = "inventory.release";
+pub(super) const CLOCK_TOLERANCE: Span = Span::from_secs(5);
+/// The topic of a message that asks to release stock.
+pub(super) const RELEASE_TOPIC: &str = "inventory.release";
 
 /// Every finding of an intent that its rows alone show.
 pub fn findings(facts: &Facts<'_>, as_of: Timestamp, evidence: &Evidence) -> BTreeSet<Finding> {

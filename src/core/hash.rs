@@ -43,18 +43,25 @@ impl FieldHash {
     /// A number as its decimal digits.
     #[must_use]
     pub fn number(self, number: i64) -> Self {
-        self.text(&number.to_string())
+        self.text(itoa::Buffer::new().format(number))
     }
 
     /// 64 hex digits.
     pub fn hex(self) -> String {
-        hex::encode(self.0.finalize())
+        hex(&self.0.finalize())
     }
 
     /// The first 16 of the 64 hex digits.
     pub fn short_hex(self) -> String {
-        hex::encode(&self.0.finalize()[..8])
+        hex(&self.0.finalize()[..8])
     }
+}
+
+/// Two digits a byte; without a look at each digit, for there are millions of hashes in a large plan.
+fn hex(bytes: &[u8]) -> String {
+    let mut digits = vec![0; bytes.len() * 2];
+    hex::encode_to_slice(bytes, &mut digits).expect("there is room for two digits a byte");
+    String::from_utf8(digits).expect("digits are ASCII")
 }
 
 #[cfg(test)]

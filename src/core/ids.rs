@@ -1,19 +1,22 @@
 //! Ids: opaque text, compared byte for byte, never parsed and never trimmed (contract, section 1).
 //!
 //! Each kind of id is a type of its own, so that a payment id cannot stand where an order id is
-//! meant. All are cheap to clone.
+//! meant. All are cheap to clone: up to [`INLINE`] bytes stand in the value itself, longer ones are shared.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// How many bytes of an id stand in the value itself.
+pub const INLINE: usize = 23;
 
 macro_rules! id_type {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             pub fn as_str(&self) -> &str {
@@ -35,13 +38,13 @@ macro_rules! id_type {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0)
+                f.pad(self.as_str())
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:?}", &*self.0)
+                write!(f, "{:?}", self.as_str())
             }
         }
     )+};

@@ -1,7 +1,7 @@
 //! The four ledgers joined: each intent with its orders, and each order with the rows that attach
 //! to it (contract, section 2).
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::charges::{Charge, charges};
 use super::ids::*;

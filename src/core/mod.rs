@@ -24,6 +24,7 @@ pub mod limits;
 pub mod money;
 pub mod orphans;
 pub mod output;
+pub mod plain;
 pub mod plan;
 pub mod policy;
 pub mod recheck;

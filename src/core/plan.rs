@@ -84,7 +84,8 @@ status_type!(
     }
 );
 
-/// A saved decision about every intent of a scope.
+/// A saved decision about every intent of a scope. Here and below the members of what there may be a million of stand
+/// in the order of the canonical form, so that it is written straight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub plan_id: String,
@@ -121,56 +122,56 @@ pub struct OutsideMoney {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedIntent {
+    /// What is captured and not given back, by currency, in minor units.
+    #[serde(default)]
+    pub captured: BTreeMap<Currency, i128>,
+    /// The row of the table in the contract's section 4, 1 to 8.
+    pub decided_by: u8,
+    /// The facts of each order that the decision rests on; empty for a single order without
+    /// findings.
+    #[serde(default)]
+    pub evidence: Vec<OrderEvidence>,
+    /// Sorted by name, each once.
+    pub findings: Vec<Finding>,
     pub intent_id: String,
-    pub tenant_id: TenantId,
-    /// Null only for an orphan message that names no user.
-    pub user_id: Option<UserId>,
-    pub show_id: Option<ShowId>,
-    pub session_id: Option<SessionId>,
+    pub keep: Option<OrderId>,
     /// By bytes.
     pub orders: Vec<OrderId>,
     /// By the ledger's name and bytes.
     pub orphans: Vec<(Ledger, RowId)>,
     pub outcome: Outcome,
-    pub keep: Option<OrderId>,
     /// The operator's override that decided `keep`, where there is one.
     #[serde(rename = "override")]
     pub override_keep: Option<KeepOverride>,
-    /// Sorted by name, each once.
-    pub findings: Vec<Finding>,
     pub review_reasons: Vec<Finding>,
-    /// The row of the table in the contract's section 4, 1 to 8.
-    pub decided_by: u8,
-    /// What is captured and not given back, by currency, in minor units.
-    #[serde(default)]
-    pub captured: BTreeMap<Currency, i128>,
-    /// The facts of each order that the decision rests on; empty for a single order without
-    /// findings.
-    #[serde(default)]
-    pub evidence: Vec<OrderEvidence>,
-    pub steps: Vec<Step>,
     /// Every row of an intent that has steps, as it was when the plan was made: what `apply`
     /// compares with before it moves anything (section 5). Empty where there are no steps.
     pub seen: Vec<SeenRow>,
+    pub session_id: Option<SessionId>,
+    pub show_id: Option<ShowId>,
+    pub steps: Vec<Step>,
+    pub tenant_id: TenantId,
+    /// Null only for an orphan message that names no user.
+    pub user_id: Option<UserId>,
 }
 
 /// One compare-and-set on one row (contract, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    pub ledger: Ledger,
-    pub id: RowId,
-    pub from: String,
-    pub to: String,
     /// On both legs of a refund; null elsewhere.
     pub amount_minor: Option<i64>,
     pub currency: Option<Currency>,
-    /// The version seen; null on a row's second leg, which is read back after the first.
-    pub version: Option<Version>,
-    /// Belongs to the effect, not to the plan: 64 hex digits.
-    pub step_key: String,
+    pub from: String,
+    pub id: RowId,
+    pub ledger: Ledger,
     /// The key under which a provider is asked: that of the first leg, on both legs of a refund
     /// or void; null where no provider is asked.
     pub provider_key: Option<String>,
+    /// Belongs to the effect, not to the plan: 64 hex digits.
+    pub step_key: String,
+    pub to: String,
+    /// The version seen; null on a row's second leg, which is read back after the first.
+    pub version: Option<Version>,
 }
 
 impl Step {
@@ -194,14 +195,14 @@ pub fn refunds<'a>(steps: impl Iterator<Item = &'a Step>) -> BTreeMap<Currency, 
 }
 
 /// A row as a plan saw it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenRow {
-    pub ledger: Ledger,
-    pub id: RowId,
-    pub status: String,
-    pub version: Version,
     /// A hash over everything else that the row says.
     pub content: String,
+    pub id: RowId,
+    pub ledger: Ledger,
+    pub status: String,
+    pub version: Version,
 }
 
 /// Money per (tenant, currency) and stock per (tenant, show of the hold); contract, section 7.
@@ -299,11 +300,7 @@ pub fn make_of(
     let intents = intents.into_iter().map(|(_, planned)| planned).collect();
     let outside_sums = counter.outside();
     let sums = counter.sums();
-    check_sums(&sums)?;
-    if let Some(large) = outside_sums.iter().find(|o| i64::try_from(o.amount_minor).is_err()) {
-        let what = format!("{} {} of tenant {}", large.status, large.currency, large.tenant_id);
-        return Err(PlanError::SumTooLarge { what });
-    }
+    check_sums(&sums, &outside_sums)?;
     let (scope, policy) = (scope.clone(), policy.clone());
     Ok(Decided { as_of, scope, policy, live_orders, intents, sums, outside_sums })
 }
@@ -354,7 +351,7 @@ pub fn plan_intent(
     }
     let (orders, orphans) = ids(intent);
     Ok(PlannedIntent {
-        intent_id: intent_id(intent.tenant_id, &orders, &orphans),
+        intent_id: intent_id(intent.tenant_id.as_str(), orders.iter().map(OrderId::as_str), &orphans),
         tenant_id: intent.tenant_id.clone(),
         user_id: intent.user_id.cloned(),
         show_id: intent.show_id.cloned(),
@@ -424,10 +421,14 @@ pub fn id_of(intent: &Intent<'_>) -> String {
 }
 
 /// A name that depends on nothing but which rows the intent is made of.
-fn intent_id(tenant_id: &TenantId, orders: &[OrderId], orphans: &[(Ledger, RowId)]) -> String {
-    let mut hash = FieldHash::new().text(tenant_id.as_str());
+pub(super) fn intent_id<'a>(
+    tenant_id: &str,
+    orders: impl IntoIterator<Item = &'a str>,
+    orphans: &[(Ledger, RowId)],
+) -> String {
+    let mut hash = FieldHash::new().text(tenant_id);
     for id in orders {
-        hash = hash.text(Ledger::Orders.as_str()).text(id.as_str());
+        hash = hash.text(Ledger::Orders.as_str()).text(id);
     }
     for (ledger, id) in orphans {
         hash = hash.text(ledger.as_str()).text(id.as_str());
@@ -436,7 +437,7 @@ fn intent_id(tenant_id: &TenantId, orders: &[OrderId], orphans: &[(Ledger, RowId
 }
 
 /// Refuses sums that do not close, or that readers of JSON could not hold in 64 bits.
-fn check_sums(sums: &Sums) -> Result<(), PlanError> {
+pub(super) fn check_sums(sums: &Sums, outside: &[OutsideMoney]) -> Result<(), PlanError> {
     let money = sums.money.iter().map(|s| (format!("{} of tenant {}", s.currency, s.tenant_id), s.parts()));
     let stock = sums
         .stock
@@ -449,6 +450,10 @@ fn check_sums(sums: &Sums) -> Result<(), PlanError> {
         if parts.iter().any(|part| i64::try_from(*part).is_err()) {
             return Err(PlanError::SumTooLarge { what });
         }
+    }
+    if let Some(large) = outside.iter().find(|o| i64::try_from(o.amount_minor).is_err()) {
+        let what = format!("{} {} of tenant {}", large.status, large.currency, large.tenant_id);
+        return Err(PlanError::SumTooLarge { what });
     }
     Ok(())
 }
@@ -520,34 +525,84 @@ impl Plan {
             sums,
             outside_sums: _,
         } = self;
-        let mut hash = Sha256::new();
-        hash.update("{\"as_of\":");
-        hash.update(canonical_text(as_of));
-        hash.update(",\"intents\":[");
-        for (i, intent) in intents.iter().enumerate() {
-            if i > 0 {
-                hash.update(",");
-            }
-            hash.update(canonical_text(intent));
-        }
-        hash.update("],\"live_orders\":");
-        hash.update(canonical_text(live_orders));
-        hash.update(",\"policy\":");
-        hash.update(canonical_text(policy));
-        hash.update(",\"scope\":");
-        hash.update(canonical_text(scope));
-        hash.update(",\"sums\":");
-        hash.update(canonical_text(sums));
-        hash.update("}");
-        format!("sha256:{}", hex::encode(hash.finalize()))
+        let mut digest = PlanDigest::new(*as_of);
+        intents.iter().for_each(|intent| digest.intent(intent));
+        digest.end(*live_orders, policy, scope, sums)
     }
 }
 
-fn canonical_text<T: Serialize>(part: &T) -> String {
-    let value = serde_json::to_value(part).expect("a plan's parts have string keys and 64-bit numbers");
-    let mut text = String::new();
-    canonical::write(&value, &mut text);
-    text
+/// A plan's digest as its intents come, in the plan's order.
+pub(super) struct PlanDigest {
+    text: TextHash,
+    before: &'static str,
+}
+
+impl PlanDigest {
+    pub fn new(as_of: Timestamp) -> Self {
+        let mut text = TextHash::default();
+        text.member("{\"as_of\":", &as_of);
+        text.text(",\"intents\":[");
+        Self { text, before: "" }
+    }
+
+    pub fn intent(&mut self, intent: &PlannedIntent) {
+        self.text.member(std::mem::replace(&mut self.before, ","), intent);
+    }
+
+    /// The canonical text of some intents, with a comma between two.
+    pub fn intents(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.text(std::mem::replace(&mut self.before, ","));
+            self.text.hash_all(text);
+        }
+    }
+
+    pub fn end(mut self, live_orders: u64, policy: &Policy, scope: &Scope, sums: &Sums) -> String {
+        self.text.member("],\"live_orders\":", &live_orders);
+        self.text.member(",\"policy\":", policy);
+        self.text.member(",\"scope\":", scope);
+        self.text.member(",\"sums\":", sums);
+        self.text.text("}");
+        self.text.finish()
+    }
+}
+
+/// The SHA-256 of a canonical text, piece by piece as it is written.
+#[derive(Default)]
+struct TextHash {
+    hash: Sha256,
+    /// Written and not yet hashed.
+    waiting: String,
+}
+
+impl TextHash {
+    /// How many bytes are hashed at once.
+    const BLOCK: usize = 1 << 16;
+
+    fn text(&mut self, text: &str) {
+        self.waiting.push_str(text);
+    }
+
+    /// A value in its canonical form, behind what leads to it.
+    fn member<T: Serialize>(&mut self, before: &str, value: &T) {
+        self.text(before);
+        canonical::write(value, &mut self.waiting).expect("the names in a plan are text");
+        if self.waiting.len() > Self::BLOCK {
+            self.hash_all("");
+        }
+    }
+
+    /// What waits, and then a long text.
+    fn hash_all(&mut self, text: &str) {
+        self.hash.update(&self.waiting);
+        self.waiting.clear();
+        self.hash.update(text);
+    }
+
+    fn finish(mut self) -> String {
+        self.hash.update(&self.waiting);
+        format!("sha256:{}", hex::encode(self.hash.finalize()))
+    }
 }
 
 /// Why there is no plan.

@@ -26,7 +26,7 @@ impl Reply {
                 let mut json = json.clone();
                 ignored.iter().for_each(|pointer| remove(&mut json, pointer));
                 let mut text = String::new();
-                canonical::write(&json, &mut text);
+                canonical::write(&json, &mut text).expect("JSON has a canonical text");
                 FieldHash::new().text("json").text(&text)
             }
             None => FieldHash::new().text("bytes").bytes(body),

@@ -10,7 +10,7 @@ use super::plan::SeenRow;
 use super::status::Ledger;
 use super::time::Timestamp;
 
-/// The intent's orders, what attaches to them, and its orphans; sorted.
+/// The intent's orders, what attaches to them, and its orphans; by ledger and id.
 pub fn seen(intent: &Intent<'_>) -> Vec<SeenRow> {
     let of_orders = intent.orders.iter().flat_map(|rows| {
         let charges = rows.charges.iter().map(|c| of_payment(c.row));
@@ -24,7 +24,7 @@ pub fn seen(intent: &Intent<'_>) -> Vec<SeenRow> {
         Orphan::Message(message) => of_message(message),
     });
     let mut rows: Vec<SeenRow> = of_orders.chain(of_orphans).collect();
-    rows.sort_unstable();
+    rows.sort_unstable_by(|a, b| (a.ledger, &a.id).cmp(&(b.ledger, &b.id)));
     rows
 }
 

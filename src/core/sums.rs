@@ -49,6 +49,43 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// Goes on from sums that have been taken before.
+    pub fn of(sums: Sums, outside: Vec<OutsideMoney>) -> Self {
+        let mut counter = Self::default();
+        counter.add_all(sums, outside);
+        counter
+    }
+
+    /// Adds sums that have been taken of other intents.
+    pub fn add_all(&mut self, sums: Sums, outside: Vec<OutsideMoney>) {
+        let add = |into: &mut Parts, parts: Parts| into.iter_mut().zip(parts).for_each(|(a, b)| *a += b);
+        for sum in sums.money {
+            let parts = sum.parts();
+            add(self.money.entry((sum.tenant_id, sum.currency)).or_default(), parts);
+        }
+        for sum in sums.stock {
+            let parts = sum.parts();
+            add(self.stock.entry((sum.tenant_id, sum.show_id)).or_default(), parts);
+        }
+        for sum in outside {
+            self.outside_sums(&sum.tenant_id, sum.currency, sum.status, sum.charges, sum.amount_minor);
+        }
+    }
+
+    /// `amount` in minor units on so many charges that stand outside the sums.
+    pub fn outside_sums(
+        &mut self,
+        tenant_id: &TenantId,
+        currency: Currency,
+        status: PaymentStatus,
+        charges: u64,
+        amount: i128,
+    ) {
+        let of = self.outside.entry((tenant_id.clone(), currency, status)).or_default();
+        of.0 += charges;
+        of.1 += amount;
+    }
+
     /// `amount` in minor units of the currency.
     pub fn money(&mut self, tenant_id: &TenantId, currency: Currency, part: Part, amount: i128) {
         self.money.entry((tenant_id.clone(), currency)).or_default()[part as usize] += amount;
@@ -76,10 +113,8 @@ impl Counter {
                 }
             }
             if stands_outside(charge) {
-                let key = (tenant_id.clone(), row.currency, charge.status);
-                let (charges, amount) = self.outside.entry(key).or_default();
-                *charges += 1;
-                *amount += i128::from(row.left_minor());
+                let left = i128::from(row.left_minor());
+                self.outside_sums(tenant_id, row.currency, charge.status, 1, left);
             }
         }
         for step in &planned.steps {

@@ -10,7 +10,7 @@ use super::mangled::{Mangled, mangled};
 use super::options::ReadOptions;
 use super::records::Record;
 use super::table::{Column, Kind, Need};
-use crate::core::ids::*;
+use crate::core::ids::{INLINE, *};
 use crate::core::money::Currency;
 use crate::core::status::*;
 use crate::core::time::{TimeError, Timestamp, parse_instant};
@@ -41,6 +41,12 @@ impl<'o> Reading<'o> {
             shared: SharedIds::default(),
             currency: None,
         }
+    }
+
+    /// Whether there is neither a fault nor anything worth a note.
+    pub fn is_silent(&self) -> bool {
+        let tallies = [&self.padded, &self.blank, &self.accepted];
+        self.faults.count == 0 && tallies.into_iter().flatten().all(|tally| tally.count == 0)
     }
 
     /// The currency of a cell; nearly always the one of the row before.
@@ -103,6 +109,21 @@ impl<'c, 'o> Cells<'c, 'o> {
 
     /// The next column's value; `None` where it is refused.
     pub fn take<T: Cell>(&mut self) -> Option<T> {
+        self.take_as(T::null(), |text, kind, cells| T::read(text, kind, cells))
+    }
+
+    /// As [`Self::take`], of a text that is not kept: empty where it is null.
+    pub fn take_text(&mut self) -> Option<&'c str> {
+        let null = self.columns[self.next].need == Need::Nullable;
+        self.take_as(null.then_some(""), |text, _, _| Ok(text))
+    }
+
+    /// The next column's value as it is read from a text that is not empty; `null` is that of an empty one.
+    fn take_as<T>(
+        &mut self,
+        null: Option<T>,
+        read: impl FnOnce(&'c str, Kind, &mut Self) -> Result<T, Problem>,
+    ) -> Option<T> {
         let index = self.next;
         self.next += 1;
         let column = &self.columns[index];
@@ -113,11 +134,11 @@ impl<'c, 'o> Cells<'c, 'o> {
         };
         let value = if text.is_empty() {
             let empty = if raw.is_empty() { "empty" } else { "only blanks" };
-            T::null().ok_or_else(|| Problem::new(format!("required, but {empty}")))
-        } else if raw.contains('\0') {
+            null.ok_or_else(|| Problem::new(format!("required, but {empty}")))
+        } else if self.record.has_nul && raw.contains('\0') {
             Err(Problem::new("a NUL character"))
         } else {
-            self.check_id(index, column.kind, text).and_then(|()| T::read(text, column.kind, self))
+            self.check_id(index, column.kind, text).and_then(|()| read(text, column.kind, self))
         };
         match value {
             Ok(value) => {
@@ -351,6 +372,10 @@ impl<T: Clone + for<'a> From<&'a str>> Shared<T> {
     const MOST: usize = 10_000;
 
     fn get(&mut self, text: &str) -> T {
+        // It stands in the id itself.
+        if text.len() <= INLINE {
+            return T::from(text);
+        }
         if let Some(value) = self.0.get(text) {
             return value.clone();
         }

@@ -56,7 +56,12 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
     if id == "0" && matches!(column, "provider_txn_id" | "order_id") {
         return likely("a lone 0 reads like none", AS_EMPTY);
     }
-    // Nearly every id has a letter at its start or more than one inside; this is the quick way out.
+    // Nearly every id begins with a letter, and none of those is a number, a sheet's error or a date, but
+    // for dates that begin with a month: the quick way out.
+    let begins_like_month = |id: &str| MONTHS.iter().any(|month| id.starts_with(month));
+    if id.starts_with(|c: char| c.is_ascii_alphabetic()) && !begins_like_month(id) {
+        return None;
+    }
     let unsigned = id.strip_prefix(['-', '+']).unwrap_or(id);
     if !unsigned.starts_with(|c: char| c.is_ascii_digit()) {
         return match id.as_bytes().first() {

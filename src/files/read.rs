@@ -1,9 +1,10 @@
 //! One file into the rows of one ledger.
 
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
+
+use foldhash::fast::RandomState;
 
 use super::cells::{Cells, Reading, Tally};
 use super::decode::{self, BytesRead, Malformed};
@@ -12,6 +13,7 @@ use super::header::{self, Header};
 use super::options::{Encoding, ReadOptions};
 use super::records::{Broken, Records};
 use super::table::FileRow;
+use crate::core::status::Ledger;
 
 /// After how many rows progress is told.
 const TOLD_EVERY: u64 = 1 << 14;
@@ -51,8 +53,14 @@ pub(super) fn read_file<R: FileRow>(
         maps_used = Some(header.maps_used);
     }
     reading.faults.sort();
-    let notes = notes.into_iter().map(|text| Note { file: file.clone(), ledger: R::LEDGER, text }).collect();
+    let notes = noted(path, R::LEDGER, notes);
     FileRead { rows, faults: reading.faults, notes, maps_used }
+}
+
+/// What is told about a file.
+pub(super) fn noted(path: &Path, ledger: Ledger, texts: Vec<String>) -> Vec<Note> {
+    let file = path.display().to_string();
+    texts.into_iter().map(|text| Note { file: file.clone(), ledger, text }).collect()
 }
 
 /// Finds out how a file is encoded and what separates its cells. Also gives the count of bytes read.

@@ -3,7 +3,7 @@
 //! The `csv` crate writes our files, but does not read them: it takes an unclosed quote for a cell
 //! that reaches to the end of the file, and counts neither a CRLF nor an empty line before a record.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 /// A record longer than this is an unclosed quote.
@@ -23,6 +23,8 @@ pub(super) struct Records<R> {
     whole: bool,
     /// The physical line at `start`, counted from 1.
     line: u64,
+    /// The place of `start` in the input, in bytes.
+    offset: u64,
     cells: Vec<Quotable>,
 }
 
@@ -37,6 +39,10 @@ struct Quotable {
 pub(super) struct Record<'r> {
     /// The physical line on which it begins.
     pub line: u64,
+    /// Where it begins in the input, in bytes.
+    pub offset: u64,
+    /// Whether some cell holds a NUL character.
+    pub has_nul: bool,
     text: &'r str,
     cells: &'r [Quotable],
     /// The cell, counted from 0, behind whose closing quotation mark more text stands.
@@ -81,6 +87,11 @@ pub(super) enum Broken {
 
 impl<R: Read> Records<R> {
     pub fn new(input: R) -> Self {
+        Self::at(0, input)
+    }
+
+    /// As [`Self::new`], of an input that stands at this byte of the whole. Lines are counted from there.
+    pub fn at(offset: u64, input: R) -> Self {
         Self {
             input,
             delimiter: b',',
@@ -89,8 +100,14 @@ impl<R: Read> Records<R> {
             end: 0,
             whole: false,
             line: 1,
+            offset,
             cells: Vec::new(),
         }
+    }
+
+    /// Where the next record begins, in bytes; empty lines may stand before it.
+    pub const fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The physical line on which the next record begins, or the one that is broken.
@@ -113,9 +130,10 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The next record that is not an empty line.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Broken> {
-        let (line, used, after_quote) = loop {
+    /// Finds the next record that is not an empty line, and goes behind it: its line, its length with its line end,
+    /// and its cell behind whose closing quotation mark more text stands.
+    fn find(&mut self) -> Result<Option<(u64, usize, Option<usize>)>, Broken> {
+        loop {
             let waiting = &self.buffer[self.start..self.end];
             if waiting.is_empty() && self.whole {
                 return Ok(None);
@@ -124,23 +142,37 @@ impl<R: Read> Records<R> {
                 Split::Record { used, lines, after_quote } => {
                     let line = self.line;
                     self.start += used;
+                    self.offset += used as u64;
                     self.line += lines;
                     let empty = matches!(&self.cells[..], [cell] if cell.range == (0..0));
                     if !empty {
-                        break (line, used, after_quote);
+                        return Ok(Some((line, used, after_quote)));
                     }
                 }
                 Split::UnclosedQuote => return Err(Broken::UnclosedQuote { cell: self.cells.len() }),
                 Split::More if waiting.len() >= LONGEST => return Err(Broken::TooLong),
                 Split::More => self.fill().map_err(Broken::Io)?,
             }
-        };
+        }
+    }
+
+    /// The next record as it stands in the input, with its line end.
+    pub fn next_bytes(&mut self) -> Result<Option<&[u8]>, Broken> {
+        let found = self.find()?;
+        Ok(found.map(|(_, used, _)| &self.buffer[self.start - used..self.start]))
+    }
+
+    /// The next record that is not an empty line.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Broken> {
+        let Some((line, used, after_quote)) = self.find()? else { return Ok(None) };
         let record = &mut self.buffer[self.start - used..self.start];
         for cell in self.cells.iter_mut().filter(|cell| cell.doubled) {
             undouble(record, &mut cell.range);
         }
+        let has_nul = memchr::memchr(0, record).is_some();
+        let offset = self.offset - used as u64;
         match std::str::from_utf8(record) {
-            Ok(text) => Ok(Some(Record { line, text, cells: &self.cells, after_quote })),
+            Ok(text) => Ok(Some(Record { line, offset, has_nul, text, cells: &self.cells, after_quote })),
             Err(error) => {
                 self.line = line;
                 let at = error.valid_up_to();
@@ -148,6 +180,21 @@ impl<R: Read> Records<R> {
                 let bytes = record[at..].iter().copied().take(error.error_len().unwrap_or(4)).collect();
                 Err(Broken::NotUtf8 { cell, bytes })
             }
+        }
+    }
+
+    /// Drops everything up to and including the next line feed, or all there is.
+    pub fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let waiting = &self.buffer[self.start..self.end];
+            let end = memchr::memchr(b'\n', waiting).map(|at| at + 1);
+            let used = end.unwrap_or(waiting.len());
+            self.start += used;
+            self.offset += used as u64;
+            if end.is_some() || self.whole {
+                return Ok(());
+            }
+            self.fill()?;
         }
     }
 
@@ -173,6 +220,22 @@ impl<R: Read> Records<R> {
     }
 }
 
+impl<R: Read + Seek> Records<R> {
+    /// Goes to a place of the input at which a record begins.
+    pub fn jump(&mut self, offset: u64) -> io::Result<()> {
+        let waiting = (self.end - self.start) as u64;
+        match offset.checked_sub(self.offset).filter(|skip| *skip <= waiting) {
+            Some(skip) => self.start += skip as usize,
+            None => {
+                self.input.seek(SeekFrom::Start(offset))?;
+                (self.start, self.end, self.whole) = (0, 0, false);
+            }
+        }
+        self.offset = offset;
+        Ok(())
+    }
+}
+
 /// What stands at the start of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Split {
@@ -189,6 +252,9 @@ enum Split {
 
 /// Finds the first record and its cells. `whole` says that nothing follows the bytes.
 fn split(bytes: &[u8], delimiter: u8, whole: bool, cells: &mut Vec<Quotable>) -> Split {
+    if let Some(used) = split_unquoted(bytes, delimiter, cells) {
+        return Split::Record { used, lines: 1, after_quote: None };
+    }
     let unquoted = |from: usize| {
         let rest = &bytes[from..];
         let end = rest.iter().position(|b| *b == delimiter || *b == b'\n' || *b == b'\r');
@@ -226,6 +292,42 @@ fn split(bytes: &[u8], delimiter: u8, whole: bool, cells: &mut Vec<Quotable>) ->
         };
         return Split::Record { used, lines: lines + 1, after_quote };
     }
+}
+
+/// The first record, eight bytes at a time, where no quotation mark begins a cell of it and its end is well
+/// before that of the bytes; nearly all are so. Gives its length, its line end included.
+fn split_unquoted(bytes: &[u8], delimiter: u8, cells: &mut Vec<Quotable>) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const LOW_BITS: u64 = ONES * 0x7f;
+    /// The highest bit of each byte that is this one.
+    fn find(word: u64, byte: u8) -> u64 {
+        let differs = word ^ (ONES * u64::from(byte));
+        !(((differs & LOW_BITS) + LOW_BITS) | differs | LOW_BITS)
+    }
+
+    cells.clear();
+    if bytes.first() == Some(&b'"') {
+        return None;
+    }
+    let mut begin = 0;
+    for (i, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let mut marks = find(word, delimiter) | find(word, b'\n') | find(word, b'\r');
+        while marks != 0 {
+            let at = i * 8 + marks.trailing_zeros() as usize / 8;
+            marks &= marks - 1;
+            cells.push(Quotable { range: begin..at, doubled: false });
+            begin = at + 1;
+            let next = *bytes.get(begin)?;
+            match bytes[at] {
+                b'\n' => return Some(begin),
+                b'\r' => return Some(begin + usize::from(next == b'\n')),
+                _ if next == b'"' => return None,
+                _ => {}
+            }
+        }
+    }
+    None
 }
 
 /// The cell whose text begins at `begin`, behind its quotation mark; counts the line ends in it.
