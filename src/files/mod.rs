@@ -10,6 +10,7 @@ mod cells;
 mod decode;
 mod faults;
 mod header;
+mod lock_history;
 mod mangled;
 mod options;
 mod read;
@@ -28,6 +29,7 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
+pub use lock_history::{LockColumn, LockOptions, LockRefusal, read_lock_history};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
 pub use statement::{StatementColumn, StatementMap, StatementOptions, TypeMap, read_statement};
 pub use table::{Column, Kind, Need, columns};
