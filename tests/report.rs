@@ -17,5 +17,7 @@ mod page;
 mod redacted;
 #[path = "report/scene.rs"]
 mod scene;
+#[path = "report/sheets.rs"]
+mod sheets;
 #[path = "report/workbook.rs"]
 mod workbook;

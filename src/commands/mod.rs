@@ -32,6 +32,7 @@ mod brakes;
 mod confirm;
 mod decided;
 mod files;
+mod leaving;
 mod limits;
 mod playbook;
 mod progress;

@@ -1,25 +1,26 @@
 //! `onefold report`: a plan with all that became of it, for whoever must sign it.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 
 use super::decided::{needs_a_person, outcomes, outside, tell_sums, what_happens};
+use super::leaving::{OutputFlags, format, told};
+use super::now;
 use super::progress::Progress;
-use super::{count, now};
 use crate::config::Config;
 use crate::core::dossier::pseudonyms::{Pseudonyms, RedactKey};
-use crate::core::dossier::sheets::{Cell, Sheet};
+use crate::core::dossier::sheets::Sheet;
 use crate::core::dossier::timeline::{Mark, Timeline};
 use crate::core::dossier::{ChargeFacts, Deed, Dossier, HoldFacts, StepEnd};
 use crate::core::freeze::Freeze;
 use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::{Hold, Payment};
 use crate::core::plan::Plan;
+use crate::core::sheet::Cell;
 use crate::error::{Error, Result};
-use crate::report::export::must_be_free;
 use crate::report::export::{
     Csv, Export, Html, Json, Kind, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx,
 };
@@ -53,36 +54,19 @@ incident agree; ONEFOLD_REDACT_KEY stands over it.")]
 pub struct ReportArgs {
     /// The plan's id
     plan: String,
-    /// The file to write; for CSV a folder with a file for each sheet
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// One sheet alone as CSV, to --output or to stdout
-    #[arg(long, value_name = "SHEET", value_parser = sheet)]
-    sheet: Option<Sheet>,
-    /// Begin CSV with a byte order mark, by which Excel knows UTF-8
-    #[arg(long)]
-    bom: bool,
+    #[command(flatten)]
+    output: OutputFlags,
     /// Put pseudonyms in the place of user, session and trace ids
     #[arg(long)]
     redact: bool,
-    /// Write over an earlier report of this format; nothing else is written over
-    #[arg(long)]
-    force: bool,
-}
-
-fn sheet(text: &str) -> Result<Sheet, String> {
-    Sheet::ALL.into_iter().find(|s| s.name() == text).ok_or_else(|| {
-        let names: Vec<_> = Sheet::ALL.into_iter().map(Sheet::name).collect();
-        format!("there is no such sheet [possible values: {}]", names.join(", "))
-    })
 }
 
 pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
-    let format = match config.written {
-        None | Some(Format::Table | Format::Jsonl) if config.format.is_json() => Format::Json,
-        format => format.unwrap_or(Format::Table),
-    };
-    check(config, &args, format)?;
+    let format = format(config);
+    let names: Vec<_> = Sheet::ALL.into_iter().map(Sheet::name).collect();
+    let sheet = args.output.sheet(&names)?.map(|place| Sheet::ALL[place]);
+    let kind = Kind::of_plan(format, sheet);
+    args.output.check(config, format, &format!("onefold report {}", args.plan), "refunds", &kind)?;
     let key = args.redact.then(given_key).transpose()?.flatten();
     let store = config.open_ready().await?;
     let saved = store.plan_by_id(&args.plan).await?;
@@ -100,51 +84,10 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
         return Ok(table(&dossier));
     }
     let progress = Progress::new(config, "writing");
-    let written = write(&store, &dossier, &args, format).await?;
+    let written = write(&store, &dossier, &args.output, format, sheet).await?;
     progress.end();
-    Ok(told(config, &args, &written))
-}
-
-/// Refuses what could not be written before anything is read.
-fn check(config: &Config, args: &ReportArgs, format: Format) -> Result<()> {
-    let again = |rest: &str| format!("onefold report {} {rest}", args.plan);
-    if args.sheet.is_some() && format != Format::Csv {
-        return Err(Error::usage("--sheet is for CSV").hint(again("--format csv --sheet refunds")));
-    }
-    if args.bom && format != Format::Csv {
-        return Err(Error::usage("--bom is for CSV").hint(again("--format csv --bom --output DIR")));
-    }
-    match (format, &args.output) {
-        (Format::Table, Some(_)) => Err(Error::usage("a table goes to the terminal, not to --output")
-            .hint(again("--format xlsx --output report.xlsx; or html, csv, json"))),
-        (Format::Xlsx, None) => Err(Error::usage("a workbook needs a file to go to")
-            .hint(again("--format xlsx --output report.xlsx"))),
-        (Format::Html, None) if config.format.is_json() => {
-            Err(Error::usage("a page needs a file to go to where stdout is for JSON")
-                .hint(again("--format html --output report.html")))
-        }
-        (Format::Csv, None) if args.sheet.is_none() => Err(Error::usage(
-            "a report as CSV is a file for each sheet, and needs a folder to go to",
-        )
-        .hint(again("--format csv --output DIR; or one sheet to stdout: --format csv --sheet refunds"))),
-        (Format::Csv, None) if config.format.is_json() => {
-            Err(Error::usage("a sheet needs a file to go to where stdout is for JSON")
-                .hint(again("--format csv --sheet refunds --output refunds.csv")))
-        }
-        (_, Some(path)) => must_be_free(path, over(args, format)),
-        (_, None) => Ok(()),
-    }
-}
-
-/// What may be written over.
-fn over(args: &ReportArgs, format: Format) -> Option<Kind> {
-    args.force.then_some(match (format, args.sheet) {
-        (Format::Csv, Some(sheet)) => Kind::Sheet(sheet),
-        (Format::Csv, None) => Kind::Folder,
-        (Format::Xlsx, _) => Kind::Xlsx,
-        (Format::Html, _) => Kind::Html,
-        _ => Kind::Json,
-    })
+    let more = json!({ "plan_id": args.plan, "redacted": args.redact });
+    Ok(told(config, args.output.output.as_deref(), &written, more))
 }
 
 /// Reads all that is known of a plan, but for the journal.
@@ -257,12 +200,18 @@ async fn pseudonyms(store: &Store, plan: &Plan, given: Option<RedactKey>) -> Res
     Ok(pseudonyms)
 }
 
-async fn write(store: &Store, dossier: &Dossier<'_>, args: &ReportArgs, format: Format) -> Result<Written> {
-    let over = over(args, format);
-    let target = || Target::new(args.output.as_deref(), over);
-    let mut export: Box<dyn Export> = match (format, args.sheet, &args.output) {
-        (Format::Csv, Some(sheet), _) => Box::new(OneSheet::begin(dossier, sheet, target()?, args.bom)?),
-        (Format::Csv, None, Some(dir)) => Box::new(Csv::begin(dossier, dir, args.bom, over)?),
+async fn write(
+    store: &Store,
+    dossier: &Dossier<'_>,
+    flags: &OutputFlags,
+    format: Format,
+    sheet: Option<Sheet>,
+) -> Result<Written> {
+    let over = || flags.force.then(|| Kind::of_plan(format, sheet));
+    let target = || Target::new(flags.output.as_deref(), over());
+    let mut export: Box<dyn Export> = match (format, sheet, &flags.output) {
+        (Format::Csv, Some(sheet), _) => Box::new(OneSheet::begin(dossier, sheet, target()?, flags.bom)?),
+        (Format::Csv, None, Some(dir)) => Box::new(Csv::begin(dossier, dir, flags.bom, over())?),
         (Format::Xlsx, _, Some(path)) => {
             let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
             Box::new(Xlsx::begin(dossier, target()?, ROWS_A_SHEET, folder.unwrap_or(Path::new(".")))?)
@@ -348,24 +297,4 @@ fn table(dossier: &Dossier<'_>) -> Report {
         .table(facts)
         .line("To keep it, with every purchase and the journal:")
         .command(format!("onefold report {} --format xlsx --output {}.xlsx", plan.plan_id, plan.plan_id))
-}
-
-/// What was written where.
-fn told(config: &Config, args: &ReportArgs, written: &Written) -> Report {
-    let Some(path) = &args.output else {
-        // The report itself is on stdout.
-        if !config.quiet {
-            written.notes.iter().for_each(|note| crate::report::print_note(&format!("note: {note}")));
-        }
-        return Report::new(json!(null));
-    };
-    let rows: serde_json::Map<_, _> =
-        written.rows.iter().map(|(name, n)| (name.to_lowercase(), json!(n))).collect();
-    let report = Report::new(json!({
-        "plan_id": args.plan, "output": path, "redacted": args.redact, "rows": rows, "notes": written.notes,
-    }));
-    let all: u64 = written.rows.iter().map(|(_, n)| n).sum();
-    let all = count(usize::try_from(all).unwrap_or(usize::MAX), "row");
-    let report = report.line(format!("{}: {all}", path.display()));
-    written.notes.iter().fold(report, |report, note| report.line(format!("note: {note}")))
 }

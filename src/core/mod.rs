@@ -32,6 +32,7 @@ pub mod replies;
 pub mod retention;
 pub mod scope;
 pub mod seen;
+pub mod sheet;
 pub mod statement;
 pub mod status;
 pub mod steps;

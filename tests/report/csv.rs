@@ -4,9 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use onefold::core::dossier::sheets::Sheet;
+use onefold::report::Format;
 use onefold::report::export::{Csv, Export, Kind, OneSheet};
 
 use crate::scene::{HOSTILE, Scene, finish, hostile, journal, target, temporary};
+
+fn folder_of_plan() -> Kind {
+    Kind::of_plan(Format::Csv, None)
+}
 
 /// Every record of a file, its header first.
 fn records(path: &Path) -> Vec<Vec<String>> {
@@ -80,18 +85,18 @@ fn a_folder_that_is_there_stays_as_it_is_and_a_sheet_may_go_alone() {
     let refused = Csv::begin(&dossier, &out, false, None).err().unwrap();
     assert!(refused.hint.unwrap().contains("--force"));
     assert_eq!(fs::read_to_string(out.join("refunds.csv")).unwrap(), "mine");
-    let refused = Csv::begin(&dossier, &out, false, Some(Kind::Folder)).err().unwrap();
+    let refused = Csv::begin(&dossier, &out, false, Some(folder_of_plan())).err().unwrap();
     assert!(refused.message.contains("refunds.csv"), "{}", refused.message);
     assert_eq!(fs::read_to_string(out.join("refunds.csv")).unwrap(), "mine");
     fs::remove_file(out.join("refunds.csv")).unwrap();
     // What comes while it is being written is seen, too.
-    let late = Csv::begin(&dossier, &out, false, Some(Kind::Folder)).unwrap();
+    let late = Csv::begin(&dossier, &out, false, Some(folder_of_plan())).unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     let refused = Box::new(late).end(&dossier).err().unwrap();
     assert!(refused.message.contains("notes.txt"), "{}", refused.message);
     fs::remove_file(out.join("notes.txt")).unwrap();
     for _ in 0..2 {
-        finish(Csv::begin(&dossier, &out, false, Some(Kind::Folder)).unwrap(), &dossier, &[]);
+        finish(Csv::begin(&dossier, &out, false, Some(folder_of_plan())).unwrap(), &dossier, &[]);
     }
     assert!(records(&out.join("refunds.csv")).len() > 5);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");

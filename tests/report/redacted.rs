@@ -61,8 +61,8 @@ fn write_all(dossier: &Dossier<'_>, folder: &Path) {
     finish(html, dossier, &[]);
     finish(Json::begin(dossier, target(&folder.join("r.json"))).unwrap(), dossier, &[]);
     // What the command does to a note before it hands the entry on.
-    let note = |row: &Vec<onefold::core::dossier::sheets::Cell<'_>>| match &row[14] {
-        onefold::core::dossier::sheets::Cell::Text(text) => dossier.text(text).into_owned(),
+    let note = |row: &Vec<onefold::core::sheet::Cell<'_>>| match &row[14] {
+        onefold::core::sheet::Cell::Text(text) => dossier.text(text).into_owned(),
         other => panic!("{other:?}"),
     };
     fs::write(folder.join("notes.txt"), notes.iter().map(note).collect::<Vec<_>>().join("\n")).unwrap();

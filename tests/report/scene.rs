@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onefold::core::dossier::pseudonyms::Pseudonyms;
-use onefold::core::dossier::sheets::Cell;
 use onefold::core::dossier::timeline::{Mark, Timeline};
 use onefold::core::dossier::{ChargeFacts, Dossier, HoldFacts, StepEnd};
 use onefold::core::freeze::{Freeze, FreezeMode, FreezeState};
 use onefold::core::ids::RowId;
 use onefold::core::ledger::Ledgers;
 use onefold::core::plan::{Plan, make};
+use onefold::core::sheet::Cell;
 use onefold::core::time::{Span, Timestamp};
 use onefold::files::{LedgerFiles, ReadOptions, read};
 use onefold::report::export::{Export, Target, Written};

@@ -8,8 +8,8 @@ use crate::core::explain::row_in_words;
 use crate::core::ids::RowId;
 use crate::core::money::Currency;
 use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent, Step};
+use crate::core::sheet::{Cell, Column, Head, Holds, Put, column, maybe, number, text};
 use crate::core::status::HoldStatus;
-use crate::core::time::Timestamp;
 use crate::core::words::{deciding_lines, finding_in_words, findings_in_words, plan_flags};
 use crate::error::Result;
 
@@ -27,46 +27,6 @@ pub enum Sheet {
     Unsettled,
     Findings,
     Journal,
-}
-
-/// What a cell says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell<'a> {
-    None,
-    /// Also ids: leading zeros stay.
-    Text(Cow<'a, str>),
-    Number(i64),
-    /// Minor units.
-    Money(i128, Currency),
-    Time(Timestamp),
-}
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
-    /// Ids and words.
-    Text,
-    /// Sentences.
-    Prose,
-    Number,
-    Money,
-    /// Instants in UTC.
-    Time,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// For programs.
-    pub key: &'static str,
-    /// For people.
-    pub title: &'static str,
-    pub holds: Holds,
-    /// In characters.
-    pub width: u16,
-}
-
-const fn column(key: &'static str, title: &'static str, holds: Holds, width: u16) -> Column {
-    Column { key, title, holds, width }
 }
 
 const TENANT: Column = column("tenant_id", "Tenant", Holds::Text, 12);
@@ -121,7 +81,11 @@ impl Sheet {
 
     /// For files and flags.
     pub fn name(self) -> String {
-        self.title().to_lowercase()
+        self.head().name()
+    }
+
+    pub const fn head(self) -> Head {
+        Head { title: self.title(), row_is: self.row_is(), columns: self.columns() }
     }
 
     /// What one row of it is.
@@ -301,24 +265,9 @@ impl Sheet {
     }
 }
 
-fn text<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-    Cell::Text(text.into())
-}
-
-fn maybe<'a, T: Into<Cow<'a, str>>>(value: Option<T>) -> Cell<'a> {
-    value.map_or(Cell::None, |t| Cell::Text(t.into()))
-}
-
 fn names(findings: &[Finding]) -> String {
     findings.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(" ")
 }
-
-fn number(n: usize) -> Cell<'static> {
-    Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
-/// Takes the rows of a sheet.
-type Put<'p, 'a> = &'p mut dyn FnMut(&[Cell<'a>]) -> Result<()>;
 
 impl<'a> Dossier<'a> {
     /// Every row of a sheet, as many cells as it has columns; of the journal, which is no part of the

@@ -1,12 +1,9 @@
 //! What a report says before its rows: what it is about, and by whose word.
 
-use super::sheets::Cell;
 use super::{Deed, Dossier};
 use crate::core::plan::Outcome;
+use crate::core::sheet::{Cell, Fact};
 use crate::core::words::policies_in_words;
-
-/// A line of the summary.
-pub type Fact<'a> = (String, Cell<'a>);
 
 impl<'a> Dossier<'a> {
     /// The head of every report.

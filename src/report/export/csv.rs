@@ -14,7 +14,8 @@ use super::sums::{MONEY, STOCK, money_rows, stock_rows};
 use super::target::{Target, cannot_write, folder, name_folder};
 use super::{Export, Written, count};
 use crate::core::dossier::Dossier;
-use crate::core::dossier::sheets::{Cell, Sheet};
+use crate::core::dossier::sheets::Sheet;
+use crate::core::sheet::{Cell, Fact, Put, Sheets};
 use crate::error::{Error, Result};
 
 const SUMMARY: [&str; 2] = ["Item", "Value"];
@@ -70,19 +71,22 @@ pub(super) fn shown<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
     }
 }
 
-/// Takes the rows of a file.
-type Put<'p, 'd> = &'p mut dyn FnMut(&[Cell<'d>]) -> Result<()>;
-
-pub(super) fn titles(sheet: Sheet) -> Vec<&'static str> {
-    sheet.columns().iter().map(|c| c.title).collect()
+/// The files of the folder of a report about a plan, and the titles of each.
+pub(super) fn files() -> Vec<(String, Vec<&'static str>)> {
+    let beside = [("money", MONEY.to_vec()), ("stock", STOCK.to_vec())];
+    let beside = beside.into_iter().map(|(name, titles)| (name.to_owned(), titles));
+    let sheets = Sheet::ALL.into_iter().map(|sheet| (sheet.name(), sheet.head().titles()));
+    named(beside.chain(sheets))
 }
 
-/// The files of a folder, and the titles of each.
-pub(super) fn files() -> Vec<(String, Vec<&'static str>)> {
-    let beside = [("summary", SUMMARY.to_vec()), ("money", MONEY.to_vec()), ("stock", STOCK.to_vec())];
-    let beside = beside.into_iter().map(|(name, titles)| (name.to_owned(), titles));
-    let sheets = Sheet::ALL.into_iter().map(|sheet| (sheet.name(), titles(sheet)));
-    beside.chain(sheets).map(|(name, titles)| (format!("{name}.csv"), titles)).collect()
+/// The files of the folder of a report that is made of sheets.
+pub(super) fn files_of(report: &dyn Sheets) -> Vec<(String, Vec<&'static str>)> {
+    named(report.heads().iter().map(|head| (head.name(), head.titles())))
+}
+
+fn named(sheets: impl Iterator<Item = (String, Vec<&'static str>)>) -> Vec<(String, Vec<&'static str>)> {
+    let summary = std::iter::once(("summary".to_owned(), SUMMARY.to_vec()));
+    summary.chain(sheets).map(|(name, titles)| (format!("{name}.csv"), titles)).collect()
 }
 
 /// The first bytes of a file with these titles.
@@ -91,41 +95,25 @@ pub(super) fn header(bom: bool, titles: &[&str]) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|e| io::Error::other(e.to_string()))
 }
 
-/// A folder of files, one a sheet.
-pub struct Csv {
+/// A folder that is being written: it gets its name when all of it is there.
+struct Folder {
     dir: TempDir,
     path: PathBuf,
     over: Option<Kind>,
     bom: bool,
-    journal: Records<BufWriter<File>>,
     rows: Vec<(&'static str, u64)>,
     neutralised: u64,
 }
 
-impl Csv {
-    /// Writes every sheet but the journal.
-    ///
-    /// # Errors
-    /// Usage, where something is there that is not `over`; failure, where it cannot be written.
-    pub fn begin(dossier: &Dossier<'_>, path: &Path, bom: bool, over: Option<Kind>) -> Result<Self> {
-        must_be_free(path, over)?;
+impl Folder {
+    fn begin(path: &Path, bom: bool, over: Option<Kind>) -> Result<Self> {
+        must_be_free(path, over.as_ref())?;
         let dir = TempDir::with_prefix_in(".onefold-", folder(path)).map_err(|e| cannot_write(path, &e))?;
-        let journal = open(dir.path(), "journal", &titles(Sheet::Journal), bom, path)?;
-        let mut csv =
-            Self { dir, path: path.to_owned(), over, bom, journal, rows: Vec::new(), neutralised: 0 };
-        csv.file("summary", "Summary", &SUMMARY, &mut |put| {
-            dossier.facts().into_iter().try_for_each(|(name, value)| put(&[Cell::Text(name.into()), value]))
-        })?;
-        csv.file("money", "Money", &MONEY, &mut |put| {
-            money_rows(dossier).iter().try_for_each(|row| put(row))
-        })?;
-        csv.file("stock", "Stock", &STOCK, &mut |put| {
-            stock_rows(dossier).iter().try_for_each(|row| put(row))
-        })?;
-        for sheet in Sheet::ALL.into_iter().filter(|s| *s != Sheet::Journal) {
-            csv.file(&sheet.name(), sheet.title(), &titles(sheet), &mut |put| dossier.rows(sheet, put))?;
-        }
-        Ok(csv)
+        Ok(Self { dir, path: path.to_owned(), over, bom, rows: Vec::new(), neutralised: 0 })
+    }
+
+    fn open(&self, name: &str, titles: &[&str]) -> Result<Records<BufWriter<File>>> {
+        open(self.dir.path(), name, titles, self.bom, &self.path)
     }
 
     fn file<'d>(
@@ -135,10 +123,16 @@ impl Csv {
         titles: &[&str],
         rows: &mut dyn FnMut(Put<'_, 'd>) -> Result<()>,
     ) -> Result<()> {
-        let mut records = open(self.dir.path(), name, titles, self.bom, &self.path)?;
+        let mut records = self.open(name, titles)?;
         let path = &self.path;
         rows(&mut |cells| records.row(cells).map_err(|e| failed(path, e)))?;
         self.close(records, title)
+    }
+
+    fn summary(&mut self, facts: Vec<Fact<'_>>) -> Result<()> {
+        self.file("summary", "Summary", &SUMMARY, &mut |put| {
+            facts.iter().try_for_each(|(name, value)| put(&[Cell::Text(name.into()), value.clone()]))
+        })
     }
 
     fn close(&mut self, records: Records<BufWriter<File>>, title: &'static str) -> Result<()> {
@@ -148,6 +142,59 @@ impl Csv {
         let file = flushed.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
         file.sync_all().map_err(|e| cannot_write(&self.path, &e))
     }
+
+    fn end(self) -> Result<Written> {
+        name_folder(self.dir.path(), &self.path, self.over.as_ref())?;
+        Ok(Written { rows: self.rows, notes: notes(self.neutralised) })
+    }
+}
+
+/// A folder of files, one a sheet.
+pub struct Csv {
+    folder: Folder,
+    journal: Records<BufWriter<File>>,
+}
+
+impl Csv {
+    /// Writes every sheet but the journal.
+    ///
+    /// # Errors
+    /// Usage, where something is there that is not `over`; failure, where it cannot be written.
+    pub fn begin(dossier: &Dossier<'_>, path: &Path, bom: bool, over: Option<Kind>) -> Result<Self> {
+        let mut folder = Folder::begin(path, bom, over)?;
+        let journal = folder.open("journal", &Sheet::Journal.head().titles())?;
+        folder.summary(dossier.facts())?;
+        folder.file("money", "Money", &MONEY, &mut |put| {
+            money_rows(dossier).iter().try_for_each(|row| put(row))
+        })?;
+        folder.file("stock", "Stock", &STOCK, &mut |put| {
+            stock_rows(dossier).iter().try_for_each(|row| put(row))
+        })?;
+        for sheet in Sheet::ALL.into_iter().filter(|s| *s != Sheet::Journal) {
+            let head = sheet.head();
+            folder.file(&head.name(), head.title, &head.titles(), &mut |put| dossier.rows(sheet, put))?;
+        }
+        Ok(Self { folder, journal })
+    }
+}
+
+/// A folder of the files of a report that is made of sheets.
+///
+/// # Errors
+/// Usage, where something is there that is not `over`; failure, where it cannot be written.
+pub(super) fn write_folder(
+    report: &dyn Sheets,
+    path: &Path,
+    bom: bool,
+    over: Option<Kind>,
+) -> Result<Written> {
+    let mut folder = Folder::begin(path, bom, over)?;
+    let findings = report.findings().into_iter().map(|text| ("Found".to_owned(), Cell::Text(text.into())));
+    folder.summary(findings.chain(report.facts()).collect())?;
+    for (sheet, head) in report.heads().iter().enumerate() {
+        folder.file(&head.name(), head.title, &head.titles(), &mut |put| report.rows(sheet, put))?;
+    }
+    folder.end()
 }
 
 fn open(dir: &Path, name: &str, titles: &[&str], bom: bool, path: &Path) -> Result<Records<BufWriter<File>>> {
@@ -166,18 +213,12 @@ fn failed(path: &Path, error: csv::Error) -> Error {
 
 impl Export for Csv {
     fn journal(&mut self, entry: &[Cell<'_>]) -> Result<()> {
-        self.journal.row(entry).map_err(|e| failed(&self.path, e))
+        self.journal.row(entry).map_err(|e| failed(&self.folder.path, e))
     }
 
     fn end(mut self: Box<Self>, _: &Dossier<'_>) -> Result<Written> {
-        let Records { rows, neutralised, writer } = self.journal;
-        self.rows.push((Sheet::Journal.title(), rows));
-        let neutralised = self.neutralised + neutralised;
-        let flushed = writer.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
-        let file = flushed.into_inner().map_err(|e| cannot_write(&self.path, e.error()))?;
-        file.sync_all().map_err(|e| cannot_write(&self.path, &e))?;
-        name_folder(self.dir.path(), &self.path, self.over)?;
-        Ok(Written { rows: self.rows, notes: notes(neutralised) })
+        self.folder.close(self.journal, Sheet::Journal.title())?;
+        self.folder.end()
     }
 }
 
@@ -204,8 +245,7 @@ impl OneSheet {
     /// # Errors
     /// Failure, where it cannot be written.
     pub fn begin(dossier: &Dossier<'_>, sheet: Sheet, out: Target, bom: bool) -> Result<Self> {
-        let broken = |e: csv::Error| Error::failure(format!("cannot write the sheet: {e}"));
-        let mut records = Records::new(out, bom, &titles(sheet)).map_err(broken)?;
+        let mut records = Records::new(out, bom, &sheet.head().titles()).map_err(broken)?;
         dossier.rows(sheet, &mut |cells| records.row(cells).map_err(broken))?;
         Ok(Self { sheet, records })
     }
@@ -216,17 +256,34 @@ impl Export for OneSheet {
         if self.sheet != Sheet::Journal {
             return Ok(());
         }
-        self.records.row(entry).map_err(|e| Error::failure(format!("cannot write the sheet: {e}")))
+        self.records.row(entry).map_err(broken)
     }
 
     fn end(self: Box<Self>, _: &Dossier<'_>) -> Result<Written> {
-        let Records { writer, rows, neutralised } = self.records;
-        let out = writer
-            .into_inner()
-            .map_err(|e| Error::failure(format!("cannot write the sheet: {}", e.error())))?;
-        out.end()?;
-        Ok(Written { rows: vec![(self.sheet.title(), rows)], notes: notes(neutralised) })
+        end_sheet(self.records, self.sheet.title())
     }
+}
+
+/// One sheet alone of a report that is made of sheets.
+///
+/// # Errors
+/// Failure, where it cannot be written.
+pub(super) fn write_sheet(report: &dyn Sheets, sheet: usize, out: Target, bom: bool) -> Result<Written> {
+    let head = report.heads()[sheet];
+    let mut records = Records::new(out, bom, &head.titles()).map_err(broken)?;
+    report.rows(sheet, &mut |cells| records.row(cells).map_err(broken))?;
+    end_sheet(records, head.title)
+}
+
+fn broken(error: csv::Error) -> Error {
+    Error::failure(format!("cannot write the sheet: {error}"))
+}
+
+fn end_sheet(records: Records<Target>, title: &'static str) -> Result<Written> {
+    let Records { writer, rows, neutralised } = records;
+    let out = writer.into_inner().map_err(|e| broken(e.into_error().into()))?;
+    out.end()?;
+    Ok(Written { rows: vec![(title, rows)], notes: notes(neutralised) })
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::target::Target;
 use super::{Export, Written};
 use crate::core::dossier::Dossier;
-use crate::core::dossier::sheets::{Cell, Sheet};
+use crate::core::dossier::sheets::Sheet;
 use crate::core::explain::row_in_words;
 use crate::core::plan::PlannedIntent;
+use crate::core::sheet::{Cell, Column, Sheets};
 use crate::core::words::finding_in_words;
 use crate::error::Result;
 
@@ -63,12 +64,20 @@ impl Json {
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(|e| self.out.failed(&e))
+        put(&mut self.out, text)
     }
 
     fn value(&mut self, value: &impl Serialize) -> Result<()> {
-        serde_json::to_writer(&mut self.out, value).map_err(|e| self.out.failed(&e.into()))
+        put_value(&mut self.out, value)
     }
+}
+
+fn put(out: &mut Target, text: &str) -> Result<()> {
+    out.write_all(text.as_bytes()).map_err(|e| out.failed(&e))
+}
+
+fn put_value(out: &mut Target, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *out, value).map_err(|e| out.failed(&e.into()))
 }
 
 /// What is known beside the plan.
@@ -146,17 +155,7 @@ impl Export for Json {
     fn journal(&mut self, entry: &[Cell<'_>]) -> Result<()> {
         self.text(if self.entries == 0 { "\n" } else { ",\n" })?;
         self.entries += 1;
-        let members = Sheet::Journal.columns().iter().zip(entry).map(|(column, cell)| {
-            let value = match cell {
-                Cell::None => Value::Null,
-                Cell::Text(text) => json!(text),
-                Cell::Number(n) => json!(n),
-                Cell::Money(minor, _) => json!(i64::try_from(*minor).ok()),
-                Cell::Time(at) => json!(at),
-            };
-            (column.key.to_owned(), value)
-        });
-        self.value(&members.collect::<serde_json::Map<_, _>>())
+        self.value(&row(Sheet::Journal.columns(), entry))
     }
 
     fn end(mut self: Box<Self>, _: &Dossier<'_>) -> Result<Written> {
@@ -165,4 +164,63 @@ impl Export for Json {
         let rows = vec![("Intents", self.intents), ("Journal", self.entries)];
         Ok(Written { rows, notes: Vec::new() })
     }
+}
+
+/// A row as an object.
+fn row(columns: &[Column], cells: &[Cell<'_>]) -> serde_json::Map<String, Value> {
+    columns.iter().zip(cells).map(|(column, cell)| (column.key.to_owned(), value(cell))).collect()
+}
+
+fn value(cell: &Cell<'_>) -> Value {
+    match cell {
+        Cell::None => Value::Null,
+        Cell::Text(text) => json!(text),
+        Cell::Number(n) => json!(n),
+        Cell::Money(minor, _) => json!(i64::try_from(*minor).ok()),
+        Cell::Time(at) => json!(at),
+    }
+}
+
+/// By which a report of a verb is known that is made of sheets.
+pub(super) fn begins(verb: &str) -> String {
+    format!("{{\n\"report\": {},\n", json!(verb))
+}
+
+/// An object with what was found and every row of every sheet, each an object of its own line.
+///
+/// # Errors
+/// Failure, where it cannot be written.
+pub(super) fn write(report: &dyn Sheets, mut out: Target) -> Result<Written> {
+    put(&mut out, &begins(report.verb()))?;
+    let about: serde_json::Map<_, _> =
+        report.facts().into_iter().map(|(name, cell)| (name, value(&cell))).collect();
+    let head = [
+        ("title".to_owned(), json!(report.title())),
+        ("about".to_owned(), about.into()),
+        ("findings".to_owned(), json!(report.findings())),
+    ];
+    let found = report.json();
+    let found = found.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+    for (name, value) in head.into_iter().chain(found) {
+        put(&mut out, &format!("{}: ", json!(name)))?;
+        put_value(&mut out, &value)?;
+        put(&mut out, ",\n")?;
+    }
+    put(&mut out, "\"sheets\": {")?;
+    let mut written = Written::default();
+    for (sheet, head) in report.heads().iter().enumerate() {
+        let comma = if sheet == 0 { "" } else { "," };
+        put(&mut out, &format!("{comma}\n{}: [", json!(head.name())))?;
+        let mut rows = 0;
+        report.rows(sheet, &mut |cells| {
+            put(&mut out, if rows == 0 { "\n" } else { ",\n" })?;
+            rows += 1;
+            put_value(&mut out, &row(head.columns, cells))
+        })?;
+        put(&mut out, "\n]")?;
+        written.rows.push((head.title, rows));
+    }
+    put(&mut out, "\n}\n}\n")?;
+    out.end()?;
+    Ok(written)
 }

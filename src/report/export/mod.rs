@@ -1,4 +1,5 @@
-//! Reports that leave: each format in a file of its own, all from one [`Dossier`].
+//! Reports that leave: each format in a file of its own. The report about a plan is made of one [`Dossier`],
+//! any other of [`Sheets`].
 
 mod csv;
 mod html;
@@ -15,8 +16,11 @@ pub use over::{Kind, must_be_free};
 pub use target::Target;
 pub use xlsx::{ROWS_A_SHEET, Xlsx};
 
+use std::path::Path;
+
+use super::Format;
 use crate::core::dossier::Dossier;
-use crate::core::dossier::sheets::Cell;
+use crate::core::sheet::{Cell, Sheets};
 use crate::error::Result;
 
 /// A report that is being written. What the plan says is written when it is begun; the journal comes
@@ -42,6 +46,44 @@ pub struct Written {
     pub rows: Vec<(&'static str, u64)>,
     /// What the reader must know.
     pub notes: Vec<String>,
+}
+
+/// Rows of a sheet that a page shows.
+const ROWS_A_PAGE: u64 = 1000;
+
+/// How a report that is made of sheets leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving<'l> {
+    pub format: Format,
+    /// Stdout, where there is none.
+    pub output: Option<&'l Path>,
+    /// One sheet alone, by its place, as CSV.
+    pub sheet: Option<usize>,
+    /// Begins CSV with a byte order mark.
+    pub bom: bool,
+    /// Whether an earlier report of the same kind may be written over.
+    pub force: bool,
+}
+
+/// Writes a report that is made of sheets: a workbook, a page, CSV, or else one object.
+///
+/// # Errors
+/// Usage, where something is there that may not be replaced; failure, where it cannot be written.
+pub fn leave(report: &dyn Sheets, how: Leaving<'_>) -> Result<Written> {
+    let over = how.force.then(|| Kind::of_sheets(report, how.format, how.sheet));
+    match (how.format, how.sheet, how.output) {
+        (Format::Csv, None, Some(folder)) => csv::write_folder(report, folder, how.bom, over),
+        (format, sheet, output) => {
+            let target = Target::new(output, over)?;
+            let scratch = output.map_or(Path::new("."), target::folder);
+            match (format, sheet) {
+                (Format::Csv, Some(sheet)) => csv::write_sheet(report, sheet, target, how.bom),
+                (Format::Xlsx, _) => xlsx::workbook(report, target, ROWS_A_SHEET, scratch),
+                (Format::Html, _) => html::page(report, target, ROWS_A_PAGE),
+                _ => json::write(report, target),
+            }
+        }
+    }
 }
 
 /// `1 row`, `2 rows`.

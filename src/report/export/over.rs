@@ -8,18 +8,44 @@ use std::path::Path;
 use super::target::{cannot_write, folder, is_there};
 use super::{csv, html, json};
 use crate::core::dossier::sheets::Sheet;
+use crate::core::sheet::Sheets;
 use crate::error::{Error, Result};
+use crate::report::Format;
 
 /// What a report is, by which one that is there is known again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    Html,
-    Json,
+    /// A page or an object, by its first bytes.
+    Text(String),
     Xlsx,
-    /// One sheet as CSV.
-    Sheet(Sheet),
-    /// A folder of CSV.
-    Folder,
+    /// One sheet as CSV, by the titles of its columns.
+    Sheet(Vec<&'static str>),
+    /// A folder of CSV: its files, and the titles of each.
+    Folder(Vec<(String, Vec<&'static str>)>),
+}
+
+impl Kind {
+    /// Of a report about a plan; of one sheet of it, if only one is written.
+    pub fn of_plan(format: Format, sheet: Option<Sheet>) -> Self {
+        match (format, sheet) {
+            (Format::Csv, Some(sheet)) => Self::Sheet(sheet.head().titles()),
+            (Format::Csv, None) => Self::Folder(csv::files()),
+            (Format::Xlsx, _) => Self::Xlsx,
+            (Format::Html, _) => Self::Text(html::begins("report")),
+            _ => Self::Text(json::BEGINS.to_owned()),
+        }
+    }
+
+    /// Of a report that is made of sheets; of one of them, if only one is written.
+    pub fn of_sheets(report: &dyn Sheets, format: Format, sheet: Option<usize>) -> Self {
+        match (format, sheet) {
+            (Format::Csv, Some(sheet)) => Self::Sheet(report.heads()[sheet].titles()),
+            (Format::Csv, None) => Self::Folder(csv::files_of(report)),
+            (Format::Xlsx, _) => Self::Xlsx,
+            (Format::Html, _) => Self::Text(html::begins(report.verb())),
+            _ => Self::Text(json::begins(report.verb())),
+        }
+    }
 }
 
 /// With which an archive begins, and so a workbook.
@@ -29,7 +55,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 ///
 /// # Errors
 /// Usage, where something is there that may not be replaced, or there is no folder for it.
-pub fn must_be_free(path: &Path, over: Option<Kind>) -> Result<()> {
+pub fn must_be_free(path: &Path, over: Option<&Kind>) -> Result<()> {
     if !folder(path).is_dir() {
         return Err(Error::usage(format!("there is no folder {}", folder(path).display()))
             .hint("make it, or name a file in another folder"));
@@ -40,20 +66,19 @@ pub fn must_be_free(path: &Path, over: Option<Kind>) -> Result<()> {
     }
     match over {
         None => Err(is_there(path)),
-        Some(Kind::Folder) => must_be_our_folder(path),
+        Some(Kind::Folder(files)) => must_be_our_folder(path, files),
         Some(kind) => must_be_ours(path, kind),
     }
 }
 
-fn must_be_ours(path: &Path, kind: Kind) -> Result<()> {
+fn must_be_ours(path: &Path, kind: &Kind) -> Result<()> {
     let is_ours = match kind {
-        Kind::Html => begins(path, html::BEGINS.as_bytes()),
-        Kind::Json => begins(path, json::BEGINS.as_bytes()),
+        Kind::Text(with) => begins(path, with.as_bytes()),
         Kind::Xlsx if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("xlsx")) => {
             begins(path, ZIP)
         }
-        Kind::Xlsx | Kind::Folder => Ok(false),
-        Kind::Sheet(sheet) => is_csv(path, &csv::titles(sheet)),
+        Kind::Xlsx | Kind::Folder(_) => Ok(false),
+        Kind::Sheet(titles) => is_csv(path, titles),
     };
     if is_ours.map_err(|e| cannot_read(path, &e))? {
         return Ok(());
@@ -67,7 +92,7 @@ fn must_be_ours(path: &Path, kind: Kind) -> Result<()> {
 
 /// A folder that holds nothing but what this report writes: a file of a former one beside it would be
 /// taken for a part of it.
-fn must_be_our_folder(path: &Path) -> Result<()> {
+fn must_be_our_folder(path: &Path, files: &[(String, Vec<&str>)]) -> Result<()> {
     if !path.is_dir() {
         return Err(Error::usage(format!("{} is a file, and CSV is a folder of files", path.display()))
             .hint("name a folder with --output, or one sheet with --sheet"));
@@ -76,8 +101,8 @@ fn must_be_our_folder(path: &Path) -> Result<()> {
     for entry in fs::read_dir(path).map_err(|e| cannot_write(path, &e))? {
         let entry = entry.map_err(|e| cannot_write(path, &e))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let titles = csv::files().into_iter().find(|(file, _)| *file == name).map(|(_, titles)| titles);
-        let is_ours = titles.is_some_and(|titles| is_csv(&entry.path(), &titles).unwrap_or(false));
+        let titles = files.iter().find(|(file, _)| *file == name).map(|(_, titles)| titles);
+        let is_ours = titles.is_some_and(|titles| is_csv(&entry.path(), titles).unwrap_or(false));
         if !is_ours {
             strange.push(name);
         }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::dossier::sheets::Cell;
 use crate::core::dossier::{Deed, Dossier, HoldFacts};
 use crate::core::plan::Step;
+use crate::core::sheet::Cell;
 use crate::core::status::HoldStatus;
 
 pub(super) const MONEY: [&str; 10] = [

@@ -23,7 +23,7 @@ impl Target {
     /// Usage, where something else is there, or there is no folder for it.
     pub fn new(path: Option<&Path>, over: Option<Kind>) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
-        must_be_free(path, over)?;
+        must_be_free(path, over.as_ref())?;
         let file =
             NamedTempFile::with_prefix_in(".onefold-", folder(path)).map_err(|e| cannot_write(path, &e))?;
         Ok(Self::File { file: BufWriter::new(file), path: path.to_owned(), over })
@@ -46,7 +46,7 @@ impl Target {
                 let file = file.into_inner().map_err(|e| cannot_write(&path, e.error()))?;
                 file.as_file().sync_all().map_err(|e| cannot_write(&path, &e))?;
                 // It may have come in the meantime.
-                must_be_free(&path, over)?;
+                must_be_free(&path, over.as_ref())?;
                 let named = if over.is_some() { file.persist(&path) } else { file.persist_noclobber(&path) };
                 named.map(drop).map_err(|e| match e.error.kind() {
                     io::ErrorKind::AlreadyExists => is_there(&path),
@@ -103,7 +103,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Error {
 
 /// Gives a finished folder its name. One that is there holds nothing but files of
 /// the same names, which are replaced.
-pub(super) fn name_folder(from: &Path, to: &Path, over: Option<Kind>) -> Result<()> {
+pub(super) fn name_folder(from: &Path, to: &Path, over: Option<&Kind>) -> Result<()> {
     must_be_free(to, over)?;
     if !to.exists() {
         return fs::rename(from, to).map_err(|e| cannot_write(to, &e));

@@ -1,6 +1,7 @@
 //! HTML: one file that needs nothing else, written as it comes. What needs a person stands on top.
 
 mod incident;
+mod sheets;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,21 +11,40 @@ use super::csv::shown;
 use super::sums::{MONEY, STOCK, money_rows, stock_rows};
 use super::target::Target;
 use super::{Export, Written, count};
-use crate::core::dossier::sheets::{Cell, Waiting, orders_of, reasons, waiting};
+use crate::core::dossier::sheets::{Waiting, orders_of, reasons, waiting};
 use crate::core::dossier::{Deed, Dossier, Progress};
 use crate::core::explain::row_in_words;
 use crate::core::money::Currency;
 use crate::core::plan::{Outcome, PlannedIntent, refunds};
+use crate::core::sheet::Cell;
 use crate::core::words::{finding_in_words, findings_in_words};
 use crate::error::Result;
 use crate::report::on_one_line;
+pub(super) use sheets::page;
 
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 
-/// By which a page is known to be a report.
-pub(super) const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-    <meta name=\"generator\" content=\"onefold report\">\n";
+/// By which a page is known to be a report of this verb.
+pub(super) fn begins(verb: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"generator\" content=\"onefold {verb}\">\n"
+    )
+}
+
+/// A page up to its header.
+fn opening(verb: &str, title: &str) -> String {
+    format!(
+        "{}\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>\n{CSS}</style>\n</head>\n<body>\n<main>\n",
+        begins(verb),
+        esc(title)
+    )
+}
 
 /// How much a page lists; the rest is told, and where it is.
 #[derive(Clone, Copy, Debug)]
@@ -119,11 +139,7 @@ impl Html {
             format!("<span>carried out <b>{first}</b> to <b>{last}</b></span>")
         });
         self.put(&format!(
-            "{BEGINS}\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-             <title>{title}</title>\n<style>\n{CSS}</style>\n</head>\n<body>\n<main>\n<header>\n\
+            "{opening}<header>\n\
              <p class=\"eyebrow\">onefold report · {plan_id}</p>\n<h1>{scope}</h1>\n\
              <p class=\"head\"><span><b>{state}</b></span><span>as of <b>{as_of}</b></span>\
              <span>planned <b>{made_at}</b> by <b>{made_by}</b></span>{freeze}{carried}</p>\n\
@@ -132,7 +148,7 @@ impl Html {
              <a href=\"#sums\">Sums</a><a href=\"#incident\">The incident</a>\
              <a href=\"#intents\">Purchases</a><a href=\"#journal\">Journal</a>\
              <a href=\"#about\">About</a></nav>\n</header>\n",
-            title = esc(&title),
+            opening = opening("report", &title),
             plan_id = esc(&plan.plan_id),
             scope = esc(&capital(&dossier.scope().in_words())),
             state = esc(&dossier.state_in_words()),

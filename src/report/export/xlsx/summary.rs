@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use rust_xlsxwriter::{Format, Formula, Worksheet, XlsxError};
+use rust_xlsxwriter::{Format, Formula, XlsxError};
 
 use super::super::sums::{MONEY, STOCK, released, was_live};
-use super::{EXACT, Formats, Parts, exact, write};
-use crate::core::dossier::sheets::{Cell, Holds, Sheet};
+use super::book::{EXACT, exact, exact_in, write};
+use super::front::Front;
+use crate::core::dossier::sheets::Sheet;
 use crate::core::dossier::{Deed, Dossier};
 use crate::core::ids::TenantId;
 use crate::core::money::Currency;
 use crate::core::plan::{MoneySum, Outcome, StockSum};
+use crate::core::sheet::{Cell, Holds};
 
 /// What the formulas over the money come to: captured, kept, to refund, in review, unsettled, clean, and
 /// refunded so far. Amounts that stand as text count nothing, as in the formulas.
@@ -21,21 +23,11 @@ type MoneyValues = BTreeMap<(TenantId, Currency), [i128; 7]>;
 const BASIS: &str = "Times are in UTC, amounts in the major unit of their currency. The plan is as it was saved; charge \
                      references and pieces of stock were read from the ledgers when this was written.";
 
-pub(super) struct Summary<'s> {
-    pub sheet: &'s mut Worksheet,
-    pub formats: &'s Formats,
-    pub parts: &'s [Parts],
-    pub row: u32,
-}
-
-impl Summary<'_> {
-    pub fn write(mut self, dossier: &Dossier<'_>, notes: &[String]) -> Result<(), XlsxError> {
+impl Front<'_> {
+    /// Of the report about a plan.
+    pub fn of_plan(mut self, dossier: &Dossier<'_>, notes: &[String]) -> Result<(), XlsxError> {
         let plan = dossier.plan;
-        self.sheet.set_freeze_panes(2, 0)?.set_landscape().set_print_fit_to_pages(1, 0);
-        self.sheet.set_column_width(0, 32)?.set_column_range_width(1, 10, 17)?;
-        let title = format!("{}: {}", plan.plan_id, dossier.scope().in_words());
-        self.sheet.write_string_with_format(0, 0, title, &self.formats.title)?;
-        self.row = 3;
+        self.head(&format!("{}: {}", plan.plan_id, dossier.scope().in_words()))?;
 
         let (money, stock) = (&plan.sums.money, &plan.sums.stock);
         let values = money_values(dossier);
@@ -71,35 +63,9 @@ impl Summary<'_> {
         let stock_rows = (first, self.row);
         self.verdict(money_rows, stock_rows, all_close)?;
 
-        self.row += 1;
-        self.heading("About", &[])?;
-        for (name, value) in dossier.facts() {
-            self.sheet.write_string_with_format(self.row, 0, name, &self.formats.label)?;
-            write(self.sheet, self.row, 1, &value, Holds::Text, self.formats)?;
-            self.row += 1;
-        }
-        self.row += 1;
-        self.heading("Sheets", &["Sheet", "Rows", "A row is"])?;
-        for sheet in Sheet::ALL {
-            self.sheet_line(sheet)?;
-        }
-        self.row += 1;
-        self.heading("Notes", &[])?;
-        for note in [BASIS].into_iter().chain(notes.iter().map(String::as_str)) {
-            self.sheet.write_string(self.row, 0, note)?;
-            self.row += 1;
-        }
-        Ok(())
-    }
-
-    fn heading(&mut self, title: &str, columns: &[&str]) -> Result<(), XlsxError> {
-        self.sheet.write_string_with_format(self.row, 0, title, &self.formats.verdict)?;
-        self.row += 1;
-        for (at, column) in (0..).zip(columns) {
-            self.sheet.write_string_with_format(self.row, at, *column, &self.formats.header)?;
-        }
-        self.row += u32::from(!columns.is_empty());
-        Ok(())
+        self.about(&dossier.facts())?;
+        self.contents()?;
+        self.notes(BASIS, notes)
     }
 
     fn formula(
@@ -170,7 +136,7 @@ impl Summary<'_> {
         let agrees = is_exact && value[..6] == sum.parts();
         let verdict = self.formats.verdict.clone();
         let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-        let most = super::exact_in(sum.currency);
+        let most = exact_in(sum.currency);
         self.formula(
             9,
             format!("=IF(AND(ABS(C{line})<{most},ABS(C{line}-SUM(D{line}:H{line}))<{half}),\"yes\",\"no\")"),
@@ -244,24 +210,6 @@ impl Summary<'_> {
         self.row = row;
         Ok(())
     }
-
-    fn sheet_line(&mut self, sheet: Sheet) -> Result<(), XlsxError> {
-        let parts = &self.parts[sheet as usize];
-        self.sheet.write_string_with_format(self.row, 0, sheet.title(), &self.formats.label)?;
-        self.sheet.write_number_with_format(self.row, 1, parts.rows() as f64, &self.formats.number)?;
-        let more = match parts.at.len() {
-            0 | 1 => String::new(),
-            n => format!("; goes on in {} to {}", continued(sheet, 2), continued(sheet, n)),
-        };
-        self.sheet.write_string(self.row, 2, format!("{}{more}", sheet.row_is()))?;
-        self.row += 1;
-        Ok(())
-    }
-}
-
-/// The name of a later part of a sheet.
-fn continued(sheet: Sheet, part: usize) -> String {
-    format!("{} {part}", sheet.title())
 }
 
 fn money_values(dossier: &Dossier<'_>) -> MoneyValues {
