@@ -123,6 +123,7 @@ enum Command {
     Run(commands::run::RunArgs),
     Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
+    Locks(commands::locks::LocksArgs),
     Check(commands::check::CheckArgs),
     Config(commands::config::ConfigArgs),
     Provider(commands::provider::ProviderArgs),
@@ -259,7 +260,7 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
 
 async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     if let Some(format @ (Format::Csv | Format::Xlsx | Format::Html)) = config.written
-        && !matches!(command, Command::Report(_))
+        && !matches!(command, Command::Report(_) | Command::Locks(_))
     {
         return Err(Error::usage(format!("only `report` writes {format}"))
             .hint(format!("onefold report PLAN --format {format} --output FILE")));
@@ -287,6 +288,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
+        Command::Locks(args) => commands::locks::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
         Command::Provider(args) => commands::provider::run(config, args).await,
         Command::Config(args) => commands::config::run(config, args),

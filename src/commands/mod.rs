@@ -13,6 +13,7 @@ pub mod guard;
 pub mod history;
 pub mod import;
 pub mod init;
+pub mod locks;
 pub mod once;
 pub mod plan;
 pub mod provider;

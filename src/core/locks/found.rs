@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::pauses::Pause;
 use crate::core::status::status_type;
@@ -103,7 +103,7 @@ status_type!(
 );
 
 /// Who held a key, or tried to do something with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub owner: String,
     pub token: Option<i64>,
@@ -121,7 +121,7 @@ pub struct Holder {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     pub finding: LockFinding,
     pub certainty: Certainty,
