@@ -26,6 +26,7 @@ pub mod settle;
 pub mod show;
 pub mod status;
 pub mod thaw;
+pub mod token;
 pub mod verify;
 pub mod watch;
 
@@ -38,6 +39,7 @@ mod limits;
 mod playbook;
 mod progress;
 mod provider_file;
+mod redis;
 mod statement;
 mod telling;
 mod typing;

@@ -1,6 +1,7 @@
 //! `onefold locks`: what a lock let through, and whether the code that releases it is safe.
 
 mod audit;
+mod check_script;
 mod sheets;
 mod spool;
 mod tell;
@@ -16,7 +17,8 @@ use crate::report::Report;
 #[command(after_help = "Examples:
   onefold locks audit locks.csv --skew 50ms
   onefold locks audit locks.csv --files exports/
-  onefold locks audit locks.csv --rules locks.yml")]
+  onefold locks audit locks.csv --rules locks.yml
+  onefold locks check-script --release unlock.lua --renew extend.lua")]
 pub struct LocksArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -25,10 +27,12 @@ pub struct LocksArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Audit(Box<audit::AuditArgs>),
+    CheckScript(check_script::CheckScriptArgs),
 }
 
 pub async fn run(config: &Config, args: LocksArgs) -> Result<Report> {
     match args.verb {
         Verb::Audit(args) => audit::run(config, *args).await,
+        Verb::CheckScript(args) => check_script::run(config, args).await,
     }
 }

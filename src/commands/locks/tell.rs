@@ -14,7 +14,7 @@ use crate::report::{Column, Report, Table};
 pub const EXAMPLES: usize = 10;
 /// How many of a warning.
 const OF_A_WARNING: usize = 3;
-/// How many keys are shown with what they use of their leases.
+/// How many keys are shown with what they use of their leases, and how many duplicates.
 const KEYS: usize = 10;
 
 pub fn table(audit: &AuditReport, rules: Option<&Path>) -> Report {
@@ -24,6 +24,7 @@ pub fn table(audit: &AuditReport, rules: Option<&Path>) -> Report {
     if found.tallies.is_empty() {
         report = report.line("At no time did two hold a key, and nothing shows that they soon will.");
     }
+    report = came_of_it(report, audit);
     for (finding, examples) in &found.examples {
         let shown = if finding.is_death() { EXAMPLES } else { OF_A_WARNING };
         let tally = found.tallies.get(finding).copied().unwrap_or_default();
@@ -43,7 +44,7 @@ pub fn table(audit: &AuditReport, rules: Option<&Path>) -> Report {
             report = report.line(format!("… and {more} more; all of them with --format csv --output DIR"));
         }
     }
-    came_of_it(leases(report, audit), audit, rules)
+    alerts(leases(report, audit), audit, rules)
 }
 
 fn about(audited: &Audited, audit: &AuditReport) -> String {
@@ -106,20 +107,23 @@ fn leases(report: Report, audit: &AuditReport) -> Report {
     report.title("How much of their leases holders used").table(table)
 }
 
-fn came_of_it(report: Report, audit: &AuditReport, rules: Option<&Path>) -> Report {
-    let mut report = report;
-    if audit.business.is_some() {
-        report = report.title("What came of it");
-        report = audit.duplicates().fold(report, |report, duplicate| report.line(duplicate.in_words()));
-        for (kind, all, joined) in audit.kinds() {
-            report = report.line(format!("{kind}: {all} in the ledgers, {joined} while two held their lock"));
-        }
+fn came_of_it(report: Report, audit: &AuditReport) -> Report {
+    if audit.business.is_none() {
+        return report;
     }
+    let report = report.title("What came of it");
+    let report = audit.duplicates().take(KEYS).fold(report, |report, d| report.line(d.in_words()));
+    audit.kinds().into_iter().fold(report, |report, (kind, all, joined)| {
+        report.line(format!("{kind}: {all} in the ledgers, {joined} while two held their lock"))
+    })
+}
+
+fn alerts(report: Report, audit: &AuditReport, rules: Option<&Path>) -> Report {
     let mut table = Table::new([Column::exact("ALERT"), Column::prose("WHEN"), Column::prose("BECAUSE")]);
     for alert in ALERTS {
         table.row([alert.name.to_owned(), alert.when.to_owned(), alert.because.to_owned()]);
     }
-    report = report.title("What to alert on").table(table);
+    let report = report.title("What to alert on").table(table);
     match rules {
         Some(path) => report.line(format!("As rules for Prometheus: {}", path.display())),
         None => report

@@ -12,14 +12,14 @@ impl Found {
         let seen = self.seen_token.map(|token| token.to_string()).unwrap_or_default();
         match self.finding {
             LockFinding::LeaseOutlived => {
-                let ended = lease_ended(&self.first);
-                format!("{first} was still at work {lasted} after {second} had got it; its lease had {ended}")
+                let ended = lease_ran(&self.first);
+                format!("{first} was still at work {lasted} after {second} had got it; its lease {ended}")
             }
             LockFinding::HolderVanished => {
                 format!("{first} gave no sign for {lasted}, and the lock does not expire")
             }
             LockFinding::ForeignRelease => {
-                format!("{first} deleted the lock of {second}; {}", never_or_ended(&self.first))
+                format!("{first} deleted the lock of {second}; {}", never_or_ran(&self.first))
             }
             LockFinding::HeldAfterForeignRelease => {
                 format!("{first} had been robbed and did not know; {second} held it, too, for {lasted}")
@@ -42,7 +42,7 @@ impl Found {
             LockFinding::ForeignRenewal => format!("{first} renewed the lock that {second} held"),
             LockFinding::LongHold => format!("{first} used {percent} % of its lease"),
             LockFinding::OwnerMismatch => {
-                format!("{first} released what was not its own; {}", never_or_ended(&self.first))
+                format!("{first} released what was not its own; {}", never_or_ran(&self.first))
             }
             LockFinding::LateRenewal => format!("{first} renewed {lasted} after its lease had ended"),
             LockFinding::PauseOverLeaseEnd => {
@@ -53,11 +53,11 @@ impl Found {
     }
 }
 
-/// `ended at …, after a pause of 5.2s`.
-fn lease_ended(holder: &Holder) -> String {
+/// `ran until …, in a pause of 5.2s`.
+fn lease_ran(holder: &Holder) -> String {
     let mut text = match holder.lease_end {
-        Some(end) => format!("ended at {end}"),
-        None => "no end".to_owned(),
+        Some(end) => format!("ran until {end}"),
+        None => "had no end".to_owned(),
     };
     if let Some(pause) = holder.pause {
         text += &format!(", in a pause of {}", pause.lasted);
@@ -65,9 +65,9 @@ fn lease_ended(holder: &Holder) -> String {
     text
 }
 
-fn never_or_ended(holder: &Holder) -> String {
+fn never_or_ran(holder: &Holder) -> String {
     match holder.acquired {
-        Some(_) => format!("its own lease {}", lease_ended(holder)),
+        Some(_) => format!("its own lease {}", lease_ran(holder)),
         None => "the history does not show that it ever held it".to_owned(),
     }
 }
