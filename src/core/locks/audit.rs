@@ -12,8 +12,9 @@ use super::pauses::{Pause, Pauses};
 use super::ratios::Ratios;
 use crate::core::time::{Span, Timestamp};
 
-/// After how many events keys are looked through for what may be forgotten.
-const SWEPT_EVERY: u64 = 1 << 20;
+/// With so many keys they are looked through for what may be forgotten, and again whenever they are twice as many as
+/// were left.
+const SWEPT_FROM: usize = 1 << 16;
 /// How many failovers are remembered.
 const FAILOVERS: usize = 1024;
 /// How many keys are named with what their holds took of their leases.
@@ -53,6 +54,8 @@ pub struct Audit {
     pauses: Pauses,
     failovers: VecDeque<Timestamp>,
     audited: Audited,
+    /// With how many keys they are swept.
+    sweep_at: usize,
 }
 
 impl Audit {
@@ -63,6 +66,7 @@ impl Audit {
             pauses: Pauses::default(),
             failovers: VecDeque::new(),
             audited: Audited::default(),
+            sweep_at: SWEPT_FROM,
         }
     }
 
@@ -84,8 +88,9 @@ impl Audit {
             }
             _ => self.of_key(event, out),
         }
-        if self.audited.events % SWEPT_EVERY == 0 {
+        if self.keys.len() >= self.sweep_at {
             self.sweep(event.at, out);
+            self.sweep_at = SWEPT_FROM.max(2 * self.keys.len());
         }
     }
 
@@ -107,8 +112,13 @@ impl Audit {
         self.keys.insert(event.key.clone(), state);
     }
 
-    /// Forgets the keys that are settled.
-    fn sweep(&mut self, now: Timestamp, out: &mut dyn FnMut(Found)) {
+    /// How many keys something is kept of.
+    pub fn kept(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Forgets the keys that are settled by now. It is done by itself; more often it loses nothing.
+    pub fn sweep(&mut self, now: Timestamp, out: &mut dyn FnMut(Found)) {
         let mut around = Around {
             rules: &self.rules,
             pauses: &self.pauses,
