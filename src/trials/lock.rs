@@ -98,7 +98,11 @@ impl Way {
             }
             Self::Program(path) => {
                 let input = json!({ "key": key, "value": MINE, "lease_ms": RENEWED_MS });
-                program::run(&[path.display().to_string()], &input, LIMIT).await.map_err(Error::from)?;
+                program::run(&[path.display().to_string()], &input, LIMIT).await.map_err(|failure| {
+                    Error::from(failure).hint(
+                        "name a program that gets {\"key\": …, \"value\": …, \"lease_ms\": …} on its stdin and ends with 0",
+                    )
+                })?;
             }
         }
         Ok(())

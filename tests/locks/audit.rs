@@ -118,6 +118,26 @@ fn a_clean_history_ends_with_0() {
         .prints("At no time did two hold a key");
 }
 
+#[test]
+fn the_night_of_the_incident_has_one_lock_that_let_two_in() {
+    let night = format!("{}/fixtures/incident-2014", env!("CARGO_MANIFEST_DIR"));
+    let history = format!("{night}/locks.csv");
+    let line = ["locks", "audit", &history, "--files", &night, "--skew", "50ms", "--json"];
+    let json = run(program().args(line), &line).ends(5).json();
+    assert_eq!(
+        (tally(&json, "LEASE_OUTLIVED"), tally(&json, "FOREIGN_RELEASE")),
+        ((1, 0), (1, 0)),
+        "{json:#}"
+    );
+    let came = json["sheets"]["what_came_of_it"].as_array().unwrap();
+    let told = came[0]["in_words"].as_str().unwrap();
+    assert!(
+        came.len() == 1 && told.starts_with("hold H-40077 was released twice: 2026-11-11T12:08:50.300Z by A"),
+        "{told}"
+    );
+    assert!(told.ends_with("A's lease had ended 0.4s before, after a pause of 5.2s"), "{told}");
+}
+
 fn the_ledgers_of_a_database_are_joined(site: &Site) {
     site.run(&["init"]).ends(0);
     site.run(&["import", &fixture("")]).ends(0);

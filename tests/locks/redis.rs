@@ -84,13 +84,16 @@ fn one_command_is_told_in_the_same_way() {
 fn a_program_is_given_key_and_value_on_its_stdin() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unlock");
-    let url = redis::Client::open(url()).unwrap();
-    let info = url.get_connection_info().addr().clone();
-    let redis::ConnectionAddr::Tcp(host, port) = info else { panic!("{info:?}") };
-    // RESP is simple enough for a shell.
+    let url = url::Url::parse(&url()).unwrap();
+    let (host, port) = (url.host_str().unwrap(), url.port().unwrap_or(6379));
+    // What Redis is told is simple enough for a shell.
+    let login = url.password().map_or(String::new(), |password| {
+        let password = percent_encoding::percent_decode_str(password).decode_utf8().unwrap();
+        format!("printf 'AUTH %s\\r\\n' '{password}' >&3\nread -r _ <&3\n")
+    });
     let text = format!(
         "#!/bin/bash\nread -r line || true\nkey=$(sed -E 's/.*\"key\":\"([^\"]*)\".*/\\1/' <<<\"$line\")\n\
-         exec 3<>/dev/tcp/{host}/{port}\nprintf 'DEL %s\\r\\n' \"$key\" >&3\nread -r _ <&3\n"
+         exec 3<>/dev/tcp/{host}/{port}\n{login}printf 'DEL %s\\r\\n' \"$key\" >&3\nread -r _ <&3\n"
     );
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
