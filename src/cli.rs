@@ -69,7 +69,7 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// What to write: table, json, or jsonl (an object a line while it goes on, the result last); `report`
-    /// also writes csv, xlsx and html
+    /// and `trace` also write csv, xlsx and html
     #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
     /// No progress and no notes on stderr
@@ -119,6 +119,7 @@ enum Command {
     Requeue(commands::requeue::RequeueArgs),
     Once(commands::once::OnceArgs),
     Thaw(commands::thaw::ThawArgs),
+    Trace(commands::trace::TraceArgs),
     Watch(commands::watch::WatchArgs),
     Run(commands::run::RunArgs),
     Guard(commands::guard::GuardArgs),
@@ -261,9 +262,9 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
 
 async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     if let Some(format @ (Format::Csv | Format::Xlsx | Format::Html)) = config.written
-        && !matches!(command, Command::Report(_) | Command::Locks(_))
+        && !matches!(command, Command::Report(_) | Command::Trace(_) | Command::Locks(_))
     {
-        return Err(Error::usage(format!("only `report` writes {format}"))
+        return Err(Error::usage(format!("only `report`, `trace` and `locks audit` write {format}"))
             .hint(format!("onefold report PLAN --format {format} --output FILE")));
     }
     match command {
@@ -285,6 +286,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Settle(args) => commands::settle::run(config, args).await,
         Command::Requeue(args) => commands::requeue::run(config, args).await,
         Command::Once(args) => commands::once::run(config, args).await,
+        Command::Trace(args) => commands::trace::run(config, args).await,
         Command::Watch(args) => commands::watch::run(config, args).await,
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Guard(args) => commands::guard::run(config, args).await,

@@ -53,6 +53,8 @@ mod statement;
 mod status;
 #[path = "commands/thaw.rs"]
 mod thaw;
+#[path = "commands/trace.rs"]
+mod trace;
 #[path = "commands/urls.rs"]
 mod urls;
 #[path = "commands/verify.rs"]

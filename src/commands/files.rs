@@ -39,6 +39,15 @@ pub struct FileFlags {
 }
 
 impl FileFlags {
+    pub fn encoding(&self) -> Encoding {
+        self.encoding.unwrap_or_default()
+    }
+
+    /// Whether ids are taken as they are that a tool seems to have changed.
+    pub fn accepts_ids(&self) -> bool {
+        self.accept_ids
+    }
+
     /// # Errors
     /// Usage, where one status of the files is to be two of ours.
     pub fn options(&self, zone: ZoneFlag) -> Result<ReadOptions> {
@@ -50,7 +59,7 @@ impl FileFlags {
             }
         }
         Ok(ReadOptions {
-            encoding: self.encoding.unwrap_or_default(),
+            encoding: self.encoding(),
             timezone: zone.timezone,
             amounts: self.amounts.unwrap_or_default(),
             trim_ids: self.trim_ids,

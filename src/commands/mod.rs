@@ -27,6 +27,7 @@ pub mod show;
 pub mod status;
 pub mod thaw;
 pub mod token;
+pub mod trace;
 pub mod verify;
 pub mod watch;
 

@@ -38,5 +38,6 @@ pub mod status;
 pub mod steps;
 pub mod sums;
 pub mod time;
+pub mod trace;
 pub mod verify;
 pub mod words;

@@ -352,10 +352,7 @@ pub fn plan_intent(
     for order in order_evidence.iter_mut().filter(|o| dead.contains(&&o.order_id)) {
         order.because += "; an operator chose to keep it, but it is no longer live";
     }
-    let mut orders: Vec<OrderId> = intent.orders.iter().map(|o| o.order.order_id.clone()).collect();
-    orders.sort_unstable();
-    let mut orphans: Vec<(Ledger, RowId)> = intent.orphans.iter().map(|o| (o.ledger(), o.id())).collect();
-    orphans.sort_unstable_by(|(a, id_a), (b, id_b)| (a.as_str(), id_a).cmp(&(b.as_str(), id_b)));
+    let (orders, orphans) = ids(intent);
     Ok(PlannedIntent {
         intent_id: intent_id(intent.tenant_id, &orders, &orphans),
         tenant_id: intent.tenant_id.clone(),
@@ -409,6 +406,21 @@ fn chosen<'a>(intent: &Intent<'a>, evidence: &Evidence) -> Result<Chosen<'a>, Pl
         chosen.live = Some((i, KeepOverride { order_id: order.order_id.clone(), because: because.clone() }));
     }
     Ok(chosen)
+}
+
+/// Which rows an intent is made of: its orders and orphans, by bytes.
+fn ids(intent: &Intent<'_>) -> (Vec<OrderId>, Vec<(Ledger, RowId)>) {
+    let mut orders: Vec<OrderId> = intent.orders.iter().map(|o| o.order.order_id.clone()).collect();
+    orders.sort_unstable();
+    let mut orphans: Vec<(Ledger, RowId)> = intent.orphans.iter().map(|o| (o.ledger(), o.id())).collect();
+    orphans.sort_unstable_by(|(a, id_a), (b, id_b)| (a.as_str(), id_a).cmp(&(b.as_str(), id_b)));
+    (orders, orphans)
+}
+
+/// The name under which a plan has an intent.
+pub fn id_of(intent: &Intent<'_>) -> String {
+    let (orders, orphans) = ids(intent);
+    intent_id(intent.tenant_id, &orders, &orphans)
 }
 
 /// A name that depends on nothing but which rows the intent is made of.

@@ -5,6 +5,7 @@
 //! column and value; all [`Faults`] are reported together and nothing is loaded. What was detected
 //! or assumed is told in [`Note`]s.
 
+mod access;
 mod amount;
 mod cells;
 mod decode;
@@ -28,6 +29,7 @@ use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
+pub use access::{AccessColumn, AccessMap, AccessOptions, read_access};
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
 pub use lock_history::{LockColumn, LockOptions, LockRefusal, read_lock_history};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};

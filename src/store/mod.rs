@@ -1,5 +1,6 @@
 //! The only user of sqlx: connections, dialects, SQL files, and rows to core types and back.
 
+pub mod access;
 pub mod approvals;
 pub mod asked;
 pub mod chain;

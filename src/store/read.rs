@@ -51,6 +51,15 @@ impl Store {
         reading.finish().await
     }
 
+    /// The rows that the decision about an order needs, as [`Store::read_scope`] reads them; of each tenant that
+    /// has an order of this id.
+    pub async fn read_around(&self, order_id: &OrderId) -> Result<Ledgers> {
+        let mut reading = Reading::of(self);
+        let values = Values::new().bind("orders", vec![order_id.to_string()]);
+        reading.want_buyers("reads/buyers_of_orders", &values).await?;
+        reading.finish().await
+    }
+
     /// Every payment row, one by one: a ledger may be large.
     pub async fn each_payment(&self, mut take: impl FnMut(Payment)) -> Result<()> {
         for (shard, database) in self.shards(Ledger::Payments) {
@@ -241,9 +250,21 @@ impl<'a> Reading<'a> {
             Some(sessions) => place.clone().bind("sessions", sessions),
             None => window(place.clone()),
         };
+        self.want_buyers("reads/buyers_in_scope", &buyers).await?;
+        if scope.sessions.is_empty() && scope.from.is_none() && scope.to.is_none() {
+            // Then all rows of its buyers are in scope themselves, and read here.
+            self.whole = self.buyers.seen.clone();
+        }
+        let rows = window(place.bind_when("sessions", names(&scope.sessions)));
+        self.payments.add(self.store.select::<Payment>("reads/in_scope", &rows).await?);
+        self.inventory.add(self.store.select::<Hold>("reads/in_scope", &rows).await?);
+        self.messages.add(self.store.select::<Message>("reads/in_scope", &rows).await?);
+        Ok(())
+    }
+
+    async fn want_buyers(&mut self, file: &str, values: &Values) -> Result<()> {
         for (_, database) in self.store.shards(Ledger::Orders) {
-            let statement =
-                self.store.ledger_statement::<Order>(database, "reads/buyers_in_scope", &buyers)?;
+            let statement = self.store.ledger_statement::<Order>(database, file, values)?;
             let mut connection = database.connection().await?;
             for row in database.fetch(&mut connection, &statement).await? {
                 let r = super::rows::Reader::new(&row, "orders");
@@ -254,14 +275,6 @@ impl<'a> Reading<'a> {
                 });
             }
         }
-        if scope.sessions.is_empty() && scope.from.is_none() && scope.to.is_none() {
-            // Then all rows of its buyers are in scope themselves, and read here.
-            self.whole = self.buyers.seen.clone();
-        }
-        let rows = window(place.bind_when("sessions", names(&scope.sessions)));
-        self.payments.add(self.store.select::<Payment>("reads/in_scope", &rows).await?);
-        self.inventory.add(self.store.select::<Hold>("reads/in_scope", &rows).await?);
-        self.messages.add(self.store.select::<Message>("reads/in_scope", &rows).await?);
         Ok(())
     }
 

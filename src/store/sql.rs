@@ -55,6 +55,8 @@ impl Queries {
             let is_one = match name.split_once('/') {
                 Some(("moves", of)) => is_move(of),
                 Some(("enforce", _)) => true,
+                // Of an access log there is none of ours.
+                _ if name == super::access::ACCESS => true,
                 _ => ours.contains(name) && Self::may_be_shadowed(name),
             };
             if !is_one {
@@ -63,7 +65,7 @@ impl Queries {
                     folder.display()
                 ))
                 .hint(
-                    "there may be ledgers/{orders,payments,inventory,messages}.sql, \
+                    "there may be ledgers/{orders,payments,inventory,messages}.sql, ledgers/access.sql, \
                      moves/{order,payment,hold,message}.sql, one for a single move such as \
                      moves/payment.refunding.sql, enforce/… and unique/…; `onefold queries export DIR` writes ours",
                 ));

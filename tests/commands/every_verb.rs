@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 30] = [
     "demo",
     "init",
     "import",
@@ -24,6 +24,7 @@ const VERBS: [&str; 27] = [
     "show",
     "approve",
     "report",
+    "trace",
     "apply",
     "converge",
     "settle",
@@ -37,6 +38,8 @@ const VERBS: [&str; 27] = [
     "provider",
     "run",
     "watch",
+    "locks",
+    "token",
     "config",
     "completions",
     "man",
@@ -67,6 +70,9 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(0, &["report", plan]);
     json(0, &["report", plan, "--redact"]);
     json(0, &["report", plan, "--format", "html", "--output", "report.html"]);
+    json(0, &["trace"]);
+    json(0, &["trace", "--files", &folder, "--order", "A"]);
+    json(0, &["trace", "--format", "xlsx", "--output", "trace.xlsx"]);
     json(5, &["verify", plan]);
     json(0, &["converge", "--plan", plan]);
     json(0, &["approve", plan, "--because", "x"]);
@@ -79,12 +85,17 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(6, &["thaw", freeze]);
     json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     json(0, &["once", "list"]);
+    std::fs::write(site.folder().join("locks.csv"), "key,event,owner,at\n").unwrap();
+    json(0, &["locks", "audit", "locks.csv"]);
     json(0, &["guard", "status"]);
     json(0, &["guard", "drill", "--requests", "2"]);
     json(0, &["guard", "snippets", "--for", "java"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 24] = [
+    let errors: [(i32, &[&str]); 29] = [
+        (2, &["locks", "audit", "nowhere.csv"]),
+        (2, &["locks", "check-script"]),
+        (2, &["token", "drill"]),
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -94,6 +105,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
         (2, &["show"]),
         (2, &["report", "PL-none"]),
         (2, &["report", plan, "--format", "csv"]),
+        (2, &["trace", "--order", "O-none"]),
+        (2, &["trace", "--access", "nowhere.csv"]),
         (2, &["apply", "PL-none"]),
         (2, &["converge", "--plan", "PL-none"]),
         (2, &["verify", "PL-none"]),
@@ -207,7 +220,10 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
-    let below: [&[&str]; 11] = [
+    let below: [&[&str]; 14] = [
+        &["locks", "audit"],
+        &["locks", "check-script"],
+        &["token", "drill"],
         &["history", "verify"],
         &["history", "export"],
         &["queries", "export"],

@@ -59,10 +59,16 @@ on_every_database! {
     }
 }
 
+/// An access log as a site may give it.
+const ACCESS_OF_ORDERS: &str = "
+    SELECT created_at_us AS at_us, order_id AS request_id, tenant_id, source, quantity AS attempt, quantity AS status,
+           quantity AS latency_ms, trace_id, idempotency_key, user_id, show_id, order_id
+    FROM orders";
+
 /// Which ledgers a file is read on: `{ledger}` stands for each of them.
 fn ledgers_of(name: &str) -> Vec<Ledger> {
     match name {
-        "reads/by_keys" | "reads/buyers_in_scope" => vec![Ledger::Orders],
+        "reads/by_keys" | "reads/buyers_in_scope" | "reads/buyers_of_orders" => vec![Ledger::Orders],
         "reads/by_charges" | "unique/same_charge" | "reports/payments_per_second" => vec![Ledger::Payments],
         "reports/traces" => vec![Ledger::Orders, Ledger::Messages],
         "reports/people" => Ledger::ALL.to_vec(),
@@ -95,7 +101,9 @@ fn statement(text: &str, ledger: Ledger, with: &[String], dialect: Dialect) -> S
             values = values.bind(name.to_owned().leak(), value(text, name));
         }
     }
-    let pieces = [&[("ledger", ledger.as_str()), ("id", id.as_str())][..], &pieces(dialect)].concat();
+    let access = format!("({ACCESS_OF_ORDERS}) AS access");
+    let ours = [("ledger", ledger.as_str()), ("id", id.as_str()), ("access", access.as_str())];
+    let pieces = [&ours[..], &pieces(dialect)].concat();
     Statement::new(text, &pieces, &values, dialect).unwrap()
 }
 

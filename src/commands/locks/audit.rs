@@ -95,7 +95,7 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     let source = args.history.as_ref().or(args.query.as_ref()).map(|p| p.display().to_string());
     let mut report = AuditReport::new(source.unwrap_or_default(), rules);
     let names: Vec<_> = report.heads().iter().map(Head::name).collect();
-    let kind = Kind::of_sheets(&report, format, args.output.sheet(&names)?);
+    let kind = Kind::of_heads(report.verb(), report.heads(), format, args.output.sheet(&names)?);
     let line = format!("onefold locks audit {}", report.source);
     args.output.check(config, format, &line, "findings", &kind)?;
     if let Some(path) = &args.rules {

@@ -15,7 +15,7 @@ use super::target::{Target, cannot_write, folder, name_folder};
 use super::{Export, Written, count};
 use crate::core::dossier::Dossier;
 use crate::core::dossier::sheets::Sheet;
-use crate::core::sheet::{Cell, Fact, Put, Sheets};
+use crate::core::sheet::{Cell, Fact, Head, Put, Sheets};
 use crate::error::{Error, Result};
 
 const SUMMARY: [&str; 2] = ["Item", "Value"];
@@ -80,8 +80,8 @@ pub(super) fn files() -> Vec<(String, Vec<&'static str>)> {
 }
 
 /// The files of the folder of a report that is made of sheets.
-pub(super) fn files_of(report: &dyn Sheets) -> Vec<(String, Vec<&'static str>)> {
-    named(report.heads().iter().map(|head| (head.name(), head.titles())))
+pub(super) fn files_of(heads: &[Head]) -> Vec<(String, Vec<&'static str>)> {
+    named(heads.iter().map(|head| (head.name(), head.titles())))
 }
 
 fn named(sheets: impl Iterator<Item = (String, Vec<&'static str>)>) -> Vec<(String, Vec<&'static str>)> {

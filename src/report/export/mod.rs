@@ -70,7 +70,7 @@ pub struct Leaving<'l> {
 /// # Errors
 /// Usage, where something is there that may not be replaced; failure, where it cannot be written.
 pub fn leave(report: &dyn Sheets, how: Leaving<'_>) -> Result<Written> {
-    let over = how.force.then(|| Kind::of_sheets(report, how.format, how.sheet));
+    let over = how.force.then(|| Kind::of_heads(report.verb(), report.heads(), how.format, how.sheet));
     match (how.format, how.sheet, how.output) {
         (Format::Csv, None, Some(folder)) => csv::write_folder(report, folder, how.bom, over),
         (format, sheet, output) => {

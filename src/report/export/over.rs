@@ -8,7 +8,7 @@ use std::path::Path;
 use super::target::{cannot_write, folder, is_there};
 use super::{csv, html, json};
 use crate::core::dossier::sheets::Sheet;
-use crate::core::sheet::Sheets;
+use crate::core::sheet::Head;
 use crate::error::{Error, Result};
 use crate::report::Format;
 
@@ -36,14 +36,14 @@ impl Kind {
         }
     }
 
-    /// Of a report that is made of sheets; of one of them, if only one is written.
-    pub fn of_sheets(report: &dyn Sheets, format: Format, sheet: Option<usize>) -> Self {
+    /// Of a verb's report that is made of sheets; of one of them, if only one is written.
+    pub fn of_heads(verb: &str, heads: &[Head], format: Format, sheet: Option<usize>) -> Self {
         match (format, sheet) {
-            (Format::Csv, Some(sheet)) => Self::Sheet(report.heads()[sheet].titles()),
-            (Format::Csv, None) => Self::Folder(csv::files_of(report)),
+            (Format::Csv, Some(sheet)) => Self::Sheet(heads[sheet].titles()),
+            (Format::Csv, None) => Self::Folder(csv::files_of(heads)),
             (Format::Xlsx, _) => Self::Xlsx,
-            (Format::Html, _) => Self::Text(html::begins(report.verb())),
-            _ => Self::Text(json::begins(report.verb())),
+            (Format::Html, _) => Self::Text(html::begins(verb)),
+            _ => Self::Text(json::begins(verb)),
         }
     }
 }

@@ -1,0 +1,4 @@
+-- Who bought what under some order ids, of any tenant: (tenant, user, show), each once.
+SELECT DISTINCT tenant_id, user_id, show_id
+FROM {ledger}
+WHERE order_id IN (:orders)

@@ -1,0 +1,115 @@
+//! Lines of an access log, and who is behind them.
+
+use std::collections::BTreeMap;
+
+use crate::core::ids::*;
+use crate::core::status::status_type;
+use crate::core::time::{Span, Timestamp};
+
+status_type!(
+    /// Who sends a request, or runs again what was asked.
+    Source {
+        /// Somebody who buys: an app, a page, a shop that sells for us.
+        Client = "client",
+        /// What stands before the service and repeats a request that got no answer.
+        Gateway = "gateway",
+        /// What works off a queue.
+        Consumer = "consumer",
+        /// What undoes: a saga, a time-out, a job.
+        Compensation = "compensation",
+        /// The row does not say.
+        Unknown = "unknown",
+    }
+);
+
+/// By which part of its name a source is known; any other name is a client's.
+const NAMED: [(Source, &[&str]); 3] = [
+    (Source::Gateway, &["gateway", "proxy", "ingress", "nginx", "envoy", "mesh", "edge"]),
+    (Source::Consumer, &["consumer", "worker", "listener", "queue", "kafka", "rabbit"]),
+    (
+        Source::Compensation,
+        &["compensat", "saga", "reconcil", "timeout", "cron", "batch", "scheduler", "job"],
+    ),
+];
+
+/// What the names of sources mean: as a person says, else by [`NAMED`].
+#[derive(Clone, Debug, Default)]
+pub struct Sources(pub BTreeMap<String, Source>);
+
+impl Sources {
+    pub fn of(&self, name: Option<&str>) -> Source {
+        let Some(name) = name.filter(|name| !name.trim().is_empty()) else { return Source::Unknown };
+        if let Some(said) = self.0.get(name) {
+            return *said;
+        }
+        let name = name.to_lowercase();
+        let known = NAMED.iter().find(|(_, parts)| parts.iter().any(|part| name.contains(part)));
+        known.map_or(Source::Client, |(source, _)| *source)
+    }
+}
+
+/// One request, as what stands before the service wrote it down.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccessLine {
+    /// When it came in.
+    pub at: Timestamp,
+    pub tenant_id: TenantId,
+    /// Attempts of one request share it.
+    pub request_id: String,
+    /// Who sent this attempt, in the log's own word.
+    pub source: String,
+    /// Counted from 1.
+    pub attempt: i64,
+    /// The status of the answer; `None` where none came.
+    pub status: Option<i64>,
+    /// Until the answer, or until it was given up.
+    pub latency: Option<Span>,
+    pub trace_id: Option<String>,
+    pub idempotency_key: Option<IdempotencyKey>,
+    pub user_id: Option<UserId>,
+    pub show_id: Option<ShowId>,
+    /// The order that the answer names.
+    pub order_id: Option<OrderId>,
+}
+
+/// The answers by which something in between says that it got none: 408, 499, 502 and 504.
+const NO_ANSWER: [i64; 4] = [408, 499, 502, 504];
+
+impl AccessLine {
+    /// Whether no answer of the service reached who asked.
+    pub fn is_lost(&self) -> bool {
+        self.status.is_none_or(|status| NO_ANSWER.contains(&status))
+    }
+
+    /// Whether the service answered that it will not.
+    pub fn is_refused(&self) -> bool {
+        !self.is_lost() && self.status.is_some_and(|status| status >= 400)
+    }
+
+    /// When its answer was given up, where that is known.
+    pub fn lost_at(&self) -> Option<Timestamp> {
+        self.latency.filter(|_| self.is_lost()).map(|latency| self.at.plus(latency))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_what_a_person_says_and_else_what_its_name_says() {
+        let said = Sources([("edge-app".to_owned(), Source::Client)].into());
+        for (name, source) in [
+            (Some("client"), Source::Client),
+            (Some("reseller"), Source::Client),
+            (Some("edge-app"), Source::Client),
+            (Some("API-Gateway"), Source::Gateway),
+            (Some("order-worker-3"), Source::Consumer),
+            (Some("saga"), Source::Compensation),
+            (Some(" "), Source::Unknown),
+            (None, Source::Unknown),
+        ] {
+            assert_eq!(said.of(name), source, "{name:?}");
+        }
+    }
+}

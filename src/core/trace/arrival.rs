@@ -1,0 +1,253 @@
+//! What came for one purchase, one after the other, and what each left behind.
+//!
+//! An order is matched with the latest line before it (clocks may differ by [`SKEW`]) that names it, or has its
+//! trace id, its key, or at least its buyer, in this order; no line is matched twice. One that was refused (an
+//! answer of 400 and above, but for those that mean that there was none) wrote nothing, unless it names the
+//! order. An order without a line tells of its own arrival, a message that was delivered of its deliveries.
+
+use std::collections::HashMap;
+
+use super::access::{AccessLine, Source, Sources};
+use super::attach::Basis;
+use crate::core::charges::{Charge, captured};
+use crate::core::join::{Intent, OrderRows};
+use crate::core::ledger::{Message, Order};
+use crate::core::orphans::Orphan;
+use crate::core::status::{MessageStatus, OrderStatus};
+use crate::core::time::{Span, Timestamp};
+
+/// How far the clocks of log and ledger may differ.
+pub const SKEW: Span = Span::from_secs(1);
+/// The topic of a message that brings a ticket.
+pub const TICKET_TOPIC: &str = "ticket.issue";
+/// Topics by which something is undone.
+const UNDOING: [&str; 3] = ["order.cancel", "payment.refund", "inventory.release"];
+
+/// A line with what says where it belongs.
+pub type Placed = (AccessLine, Basis);
+
+/// One request, or the deliveries of one message.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When it came; of a message, when it was put into the queue.
+    pub at: Timestamp,
+    pub source: Source,
+    /// The source in the row's own word.
+    pub named: Option<&'a str>,
+    /// Counted from 1; of a message how often it was delivered.
+    pub attempt: i64,
+    pub line: Option<&'a AccessLine>,
+    /// The order that it wrote.
+    pub order: Option<OrderRows<'a>>,
+    pub message: Option<&'a Message>,
+    /// The arrival that it repeats, by its place.
+    pub repeats: Option<usize>,
+    pub basis: Basis,
+}
+
+impl Arrival<'_> {
+    /// How often it came.
+    pub fn times(&self) -> u64 {
+        if self.message.is_some() { u64::try_from(self.attempt).unwrap_or(1) } else { 1 }
+    }
+
+    /// What it is called, and several of it.
+    pub fn called(&self) -> [&'static str; 2] {
+        match (self.source, self.repeats.is_some() || (self.attempt > 1 && self.message.is_none())) {
+            (Source::Client, false) => ["tap", "taps"],
+            (Source::Client, true) => ["client retry", "client retries"],
+            (Source::Gateway, false) => ["gateway request", "gateway requests"],
+            (Source::Gateway, true) => ["gateway retry", "gateway retries"],
+            (Source::Consumer, _) => ["consumer run", "consumer runs"],
+            (Source::Compensation, _) => ["compensation", "compensations"],
+            (Source::Unknown, _) => ["order of unknown source", "orders of unknown source"],
+        }
+    }
+}
+
+/// Real charges of an order whose money came in, whatever became of it.
+pub fn captures<'a>(rows: &OrderRows<'a>) -> impl Iterator<Item = &'a Charge<'a>> + use<'a> {
+    rows.charges.iter().filter(|c| c.carries && captured(c.status))
+}
+
+/// Tickets that an order brought: its consumed ticket messages; where its status alone says so, one.
+pub fn tickets(rows: &OrderRows<'_>) -> u64 {
+    let issued = rows.messages.iter().filter(|m| is_consumed(m) && m.topic == TICKET_TOPIC).count() as u64;
+    issued.max(u64::from(rows.order.status == OrderStatus::Ticketed))
+}
+
+pub fn is_consumed(message: &Message) -> bool {
+    message.status == MessageStatus::Consumed
+}
+
+/// How often a message was delivered, as far as its row says.
+pub fn deliveries(message: &Message) -> i64 {
+    match message.status {
+        MessageStatus::Consumed | MessageStatus::InFlight => message.attempts.max(1),
+        _ => message.attempts,
+    }
+}
+
+/// Everything that came for a purchase, by time.
+pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources) -> Vec<Arrival<'a>> {
+    let matched = matched(intent, lines);
+    let mut wrote = vec![None; lines.len()];
+    for (order, of) in matched.iter().enumerate() {
+        if let Some((line, basis)) = of {
+            wrote[*line] = Some((order, *basis));
+        }
+    }
+    let mut all: Vec<Arrival<'a>> = Vec::with_capacity(lines.len() + intent.orders.len());
+    for (i, (line, basis)) in lines.iter().enumerate() {
+        all.push(Arrival {
+            at: line.at,
+            source: sources.of(Some(&line.source)),
+            named: Some(&line.source),
+            attempt: line.attempt,
+            line: Some(line),
+            order: wrote[i].map(|(order, _)| intent.orders[order]),
+            message: None,
+            repeats: None,
+            basis: wrote[i].map_or(*basis, |(_, by)| by),
+        });
+    }
+    for (rows, _) in intent.orders.iter().zip(&matched).filter(|(_, matched)| matched.is_none()) {
+        let named = rows.order.source.as_deref();
+        all.push(Arrival {
+            at: rows.order.created_at,
+            source: sources.of(named),
+            named,
+            attempt: 1,
+            line: None,
+            order: Some(*rows),
+            message: None,
+            repeats: None,
+            basis: Basis::Row,
+        });
+    }
+    for message in messages(intent).filter(|m| deliveries(m) > 0) {
+        let undoes = UNDOING.contains(&message.topic.as_str());
+        all.push(Arrival {
+            at: message.created_at,
+            source: if undoes { Source::Compensation } else { Source::Consumer },
+            named: Some(&message.topic),
+            attempt: deliveries(message),
+            line: None,
+            order: None,
+            message: Some(message),
+            repeats: None,
+            basis: Basis::Message,
+        });
+    }
+    all.sort_by(|a, b| order_of(a).cmp(&order_of(b)));
+    say_what_repeats(&mut all);
+    all
+}
+
+/// All messages of a purchase: those of its orders, then its orphans.
+pub fn messages<'a>(intent: &Intent<'a>) -> impl Iterator<Item = &'a Message> {
+    let orphans = intent.orphans.iter().filter_map(|o| match o {
+        Orphan::Message(message) => Some(*message),
+        _ => None,
+    });
+    intent.orders.iter().flat_map(|o| o.messages.iter().copied()).chain(orphans)
+}
+
+/// A total order: by time, requests before messages, then by id.
+fn order_of<'a>(arrival: &Arrival<'a>) -> (Timestamp, bool, i64, &'a str, &'a str) {
+    let id = match (arrival.order, arrival.message) {
+        (Some(rows), _) => rows.order.order_id.as_str(),
+        (None, Some(message)) => message.message_id.as_str(),
+        (None, None) => "",
+    };
+    let request = arrival.line.map_or("", |line| line.request_id.as_str());
+    (arrival.at, arrival.message.is_some(), arrival.attempt, request, id)
+}
+
+/// For each order the place of its line, and by what. Lines and orders come by time, so the latest line of a
+/// name is the last that was seen of it.
+fn matched(intent: &Intent<'_>, lines: &[Placed]) -> Vec<Option<(usize, Basis)>> {
+    let mut matched = vec![None; intent.orders.len()];
+    let mut taken = vec![false; lines.len()];
+    for basis in [Basis::Order, Basis::Trace, Basis::Key, Basis::Buyer] {
+        let mut seen: HashMap<Name<'_>, Vec<usize>> = HashMap::new();
+        let mut next = 0;
+        for (rows, of) in intent.orders.iter().zip(&mut matched) {
+            let until = rows.order.created_at.plus(SKEW);
+            while let Some((line, _)) = lines.get(next).filter(|(line, _)| line.at <= until) {
+                if !taken[next] {
+                    names(line, basis).into_iter().for_each(|n| seen.entry(n).or_default().push(next));
+                }
+                next += 1;
+            }
+            let Some(name) = name(rows.order, basis).filter(|_| of.is_none()) else { continue };
+            let Some(stack) = seen.get_mut(&name) else { continue };
+            while let Some(line) = stack.pop() {
+                if !std::mem::replace(&mut taken[line], true) {
+                    *of = Some((line, basis));
+                    break;
+                }
+            }
+        }
+    }
+    matched
+}
+
+/// By what a line is matched with an order; of a trace id, or of a buyer both parts.
+type Name<'a> = (&'a str, &'a str);
+
+fn name(order: &Order, basis: Basis) -> Option<Name<'_>> {
+    match basis {
+        Basis::Order => Some((order.order_id.as_str(), "")),
+        Basis::Trace => Some((order.trace_id.as_deref()?, "")),
+        Basis::Key => Some((order.idempotency_key.as_ref()?.as_str(), "")),
+        _ => Some((order.user_id.as_str(), order.show_id.as_str())),
+    }
+}
+
+fn names(line: &AccessLine, basis: Basis) -> Vec<Name<'_>> {
+    let name = |name| (name, "");
+    match (basis, &line.order_id) {
+        (Basis::Order, Some(id)) => vec![name(id.as_str())],
+        // A line that names an order is that order's alone.
+        (Basis::Order, None) | (_, Some(_)) => Vec::new(),
+        _ if line.is_refused() => Vec::new(),
+        (Basis::Trace, _) => {
+            let mut names: Vec<_> =
+                line.trace_id.as_deref().into_iter().chain([line.request_id.as_str()]).map(name).collect();
+            names.dedup();
+            names
+        }
+        (Basis::Key, _) => line.idempotency_key.iter().map(|key| name(key.as_str())).collect(),
+        _ => line.user_id.iter().zip(&line.show_id).map(|(u, s)| (u.as_str(), s.as_str())).collect(),
+    }
+}
+
+/// An attempt of a request repeats its first; what a gateway sends by itself repeats the client's request
+/// before it. Where no line counts the attempts, they are counted here.
+fn say_what_repeats(all: &mut [Arrival<'_>]) {
+    let mut first_of: HashMap<&str, usize> = HashMap::new();
+    let mut attempts = vec![1; all.len()];
+    let mut last_tap = None;
+    for at in 0..all.len() {
+        let arrival = all[at];
+        if arrival.message.is_some() {
+            continue;
+        }
+        let same_request = arrival.line.map(|line| *first_of.entry(&line.request_id).or_insert(at));
+        let repeats = same_request.filter(|first| *first != at).or(match arrival.source {
+            Source::Gateway => last_tap,
+            Source::Client if arrival.attempt > 1 => last_tap,
+            _ => None,
+        });
+        if let Some(first) = repeats {
+            attempts[first] += 1;
+            all[at].repeats = Some(first);
+            if arrival.line.is_none() {
+                all[at].attempt = attempts[first];
+            }
+        } else if arrival.source == Source::Client {
+            last_tap = Some(at);
+        }
+    }
+}

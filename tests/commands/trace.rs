@@ -1,0 +1,197 @@
+//! `onefold trace`
+
+use std::fs;
+use std::path::Path;
+
+use calamine::{Reader as _, Xlsx, open_workbook};
+use serde_json::Value;
+
+use crate::common::book::{Book, at};
+use crate::common::site::{Site, text};
+use crate::{doubled, on_each_database};
+
+on_each_database![
+    the_incident_is_told_the_same_from_databases_and_from_files,
+    a_log_in_a_table_is_read_by_the_sites_own_select,
+    what_leaves_holds_every_row,
+    what_cannot_be_read_or_found_is_named,
+];
+
+/// The incident's folder.
+fn incident() -> String {
+    text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/incident-2014"))
+}
+
+/// What does not hang on when it was read.
+fn timeless(mut json: Value) -> Value {
+    json["about"]["Read at (UTC)"] = Value::Null;
+    json
+}
+
+const ATTRIBUTION: &str = "8 orders = 6 taps + 2 gateway retries; the first was written 430 ms in, its answer was lost \
+                           at 3.0 s, the gateway retried at 3.0 s and 6.1 s";
+
+fn the_incident_is_told_the_same_from_databases_and_from_files(site: &Site) {
+    let folder = incident();
+    site.run(&["import", &folder]).ends(0);
+    let before = site.ledgers();
+    let access = format!("{folder}/access.csv");
+    let databases = |scope: &[&str]| site.json(&[&["trace", "--access", &access], scope].concat());
+    let files = |scope: &[&str]| site.json(&[&["trace", "--files", &folder], scope].concat());
+    for scope in [&["--show", "S-204"][..], &["--user", "U-7318"], &["--order", "O-20173"], &[]] {
+        assert_eq!(timeless(databases(scope)), timeless(files(scope)), "{scope:?}");
+    }
+    let one = databases(&["--order", "O-20173"]);
+    assert_eq!(one["findings"][0], ATTRIBUTION);
+    assert_eq!(one["log"]["lines"], 394);
+    let id = one["sheets"]["purchases"][0]["intent_id"].as_str().unwrap().to_owned();
+    assert_eq!(databases(&["--intent", &id])["sheets"], one["sheets"]);
+    let sources = |json: &Value| {
+        let of = |s: &Value| ["source", "arrivals", "orders", "captures"].map(|name| s[name].clone());
+        json["sources"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(sources(&one)[0], [Value::from("client"), 6.into(), 6.into(), 2.into()]);
+    assert_eq!(sources(&one)[1], [Value::from("gateway"), 3.into(), 2.into(), 0.into()]);
+    let plan = site.json(&["plan", "--show", "S-204"]);
+    let planned = plan["intents"].as_array().unwrap().iter().find(|i| i["user_id"] == "U-7318").unwrap();
+    assert_eq!(planned["intent_id"], id.as_str(), "a plan has it under the same id");
+
+    site.run(&["trace", "--show", "S-204", "--access", &access])
+        .ends(0)
+        .prints("367 orders of 334 purchases: beyond one a purchase there are 33 orders")
+        .prints("inventory.release of O-19954 2 times, the second 660 ms after the first")
+        .prints("394 lines of the access log, 365 of these purchases")
+        .prints(ATTRIBUTION)
+        .prints("… and 11 more purchases: --format csv --sheet purchases");
+    let told = site.run(&["trace", "--order", "O-20141", "--access", &access]).ends(0);
+    let too_wide: Vec<_> = told.stdout.lines().filter(|l| l.chars().count() > 80).collect();
+    assert!(too_wide.is_empty(), "{too_wide:?}");
+    told.prints("gateway retry 3 no order; answer 503 after 20 ms")
+        .prints("O-20143: tr-7318-tap1-201400.000 became tr-7318-tap1-201400.000-retry")
+        .prints("Not in the ledgers: order → payment trace id");
+    site.run(&["trace", "--user", "U-7318"])
+        .ends(0)
+        .prints("8 orders = 6 taps + 2 gateway retries.")
+        .prints("There is no access log")
+        .prints("inferred, as there is no access log");
+    assert_eq!(site.ledgers(), before, "nothing is changed");
+}
+
+fn a_log_in_a_table_is_read_by_the_sites_own_select(site: &Site) {
+    let mut book = Book::new();
+    for (id, seconds, source) in [("A", 1, "client"), ("B", 4, "gateway")] {
+        book.order(id, seconds, "PENDING_PAYMENT").source = Some(source.to_owned());
+    }
+    site.import(&book.ledgers);
+    site.sql("CREATE TABLE requests (t BIGINT, id VARCHAR(20), who VARCHAR(20), n BIGINT, code BIGINT, ms BIGINT, trace VARCHAR(20), buyer VARCHAR(20))");
+    for (seconds, who, n, code) in
+        [(0, "client", 1, "NULL"), (3, "gateway", 2, "200"), (9000, "client", 1, "200")]
+    {
+        let t = at(seconds).micros();
+        site.sql(&format!("INSERT INTO requests VALUES ({t}, 'r1', '{who}', {n}, {code}, 2500, '', 'u')"));
+    }
+    let select = |what: &str| {
+        let folder = site.path("queries/ledgers");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("access.sql"), format!("-- Our gateway's log.\n{what}\n")).unwrap();
+        text(&site.path("queries"))
+    };
+    let good = "SELECT t AS at_us, id AS request_id, 't' AS tenant_id, who AS source, n AS attempt, code AS status, \
+                ms AS latency_ms, trace AS trace_id, '' AS idempotency_key, buyer AS user_id, 'show' AS show_id, \
+                '' AS order_id FROM requests";
+    let queries = select(good);
+    let json = site.json(&["trace", "--queries", &queries]);
+    assert_eq!(
+        json["findings"][0],
+        "2 orders = 1 tap + 1 gateway retry; the first was written 1.0 s in, its answer was lost at 2.5 s, the gateway \
+         retried at 3.0 s"
+    );
+    assert_eq!(json["log"]["lines"], 2, "only the time of the purchases is read");
+    site.run(&["trace", "--queries", &select(&good.replace("n AS attempt", "0 AS attempt"))])
+        .fails(2, &["line 1 of ledgers/access.sql", "column attempt", "0 is less than 1"]);
+    site.run(&["trace", "--queries", &select("SELECT 1; SELECT 2")])
+        .fails(2, &["ledgers/access.sql is not one SELECT"]);
+    let ran = site.run(&["trace", "--queries", &select("SELECT t AS at_us FROM requests")]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("ledgers/access.sql"), "{ran}");
+    assert!(ran.stderr.contains("request_id"), "{ran}");
+}
+
+fn what_leaves_holds_every_row(site: &Site) {
+    site.run(&["import", &incident()]).ends(0);
+    let access = format!("{}/access.csv", incident());
+    let trace = |more: &[&str]| site.run(&[&["trace", "--access", &access], more].concat());
+    let json = site.json(&["trace", "--access", &access]);
+    let rows = |sheet: &str| json["sheets"][sheet].as_array().unwrap().len();
+    assert_eq!(rows("purchases"), json["purchases"].as_u64().unwrap() as usize);
+
+    let book = text(&site.path("t.xlsx"));
+    trace(&["--format", "xlsx", "--output", &book]).ends(0).prints("t.xlsx: ");
+    let mut read: Xlsx<_> = open_workbook(&book).unwrap();
+    for sheet in ["Sources", "Guards", "Hops", "Redeliveries", "Shapes", "Times", "Purchases", "Arrivals"] {
+        let range = read.worksheet_range(sheet).unwrap();
+        assert_eq!(range.height() - 1, rows(&sheet.to_lowercase()), "{sheet}");
+    }
+    let said =
+        |cells: calamine::Range<calamine::Data>, what: &str| cells.used_cells().any(|(_, _, c)| *c == what);
+    assert!(said(read.worksheet_range("Purchases").unwrap(), ATTRIBUTION));
+    assert!(said(read.worksheet_range("Summary").unwrap(), json["findings"][0].as_str().unwrap()));
+
+    let page = site.path("t.html");
+    trace(&["--format", "html", "--output", &text(&page)]).ends(0);
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("onefold trace") && html.contains("6 taps + 2 gateway retries"));
+
+    let csv = trace(&["--format", "csv", "--sheet", "arrivals"]).ends(0).stdout;
+    assert_eq!(csv::Reader::from_reader(csv.as_bytes()).records().count(), rows("arrivals"));
+    let folder = site.path("sheets");
+    let line = ["--format", "csv", "--output", &text(&folder)];
+    trace(&line).ends(0);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 9);
+    trace(&line).fails(2, &["is there already", "--force"]);
+    trace(&[&line[..], &["--force"]].concat()).ends(0);
+    trace(&["--format", "html", "--output", &book, "--force"])
+        .fails(2, &["t.xlsx is no onefold report of this format"]);
+
+    trace(&["--format", "csv"]).fails(2, &["--sheet arrivals", "--output DIR"]);
+    trace(&["--format", "xlsx"]).fails(2, &["onefold trace --format xlsx --output trace.xlsx"]);
+    trace(&["--output", "x"]).fails(2, &["a table goes to the terminal"]);
+    trace(&["--format", "csv", "--sheet", "journal"]).fails(2, &["possible values: sources, guards"]);
+}
+
+fn what_cannot_be_read_or_found_is_named(site: &Site) {
+    site.import(&doubled().ledgers);
+    let log = |text: &str| {
+        let path = site.path("access.log");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let bad =
+        log("at,request_id,source,attempt\n2026-11-11T20:14:00+08:00,r1,client,1\nnoon,r2,client,two\n");
+    site.run(&["trace", "--access", &bad]).fails(
+        2,
+        &[
+            "2 faults in the files",
+            "access.log:3: column at (1), value \"noon\"",
+            "access.log:3: column attempt (4), value \"two\"",
+        ],
+    );
+    let error = site.run(&["trace", "--access", &bad, "--json"]).ends(2).error();
+    assert_eq!(error["details"]["files"][0]["first"][0]["line"], 3, "{error}");
+    site.run(&["trace", "--access", &log("{\"at\": 5}\n")])
+        .fails(2, &["access.log:1: column at, value \"5\""]);
+    site.run(&["trace", "--access", "nowhere.csv"]).fails(2, &["nowhere.csv"]);
+    site.run(&["trace", "--access", &log("at,request_id\n")])
+        .fails(2, &["column source", "--access-map THEIRS=source"]);
+    site.run(&["trace", "--access-map", "ts=at"]).fails(2, &["--access FILE"]);
+    site.run(&["trace", "--source", "kong=door"]).fails(2, &["NAME=KIND"]);
+    site.run(&["trace", "--bucket", "0.00001s"]).fails(2, &["--bucket is too short", "--bucket 1m"]);
+    site.run(&["trace", "--order", "O-none"]).fails(2, &["there is no order O-none"]);
+    site.run(&["trace", "--intent", "I-none"]).fails(2, &["there is no purchase I-none in everything"]);
+    site.run(&["trace", "--files", "nowhere"]).fails(2, &["no folder nowhere"]);
+    site.run(&["trace", "--order", "A", "--show", "show"]).ends(2);
+    site.run(&["trace", "--show", "typo"]).ends(0).prints("No order is in scope: is the name right?");
+    site.run(&["trace"])
+        .ends(0)
+        .prints("2 orders of 1 purchase")
+        .prints("2 orders = 2 orders of unknown source");
+}
