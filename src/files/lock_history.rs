@@ -194,7 +194,7 @@ impl Reading<'_> {
         faults: &mut FileFaults,
     ) {
         self.count += 1;
-        if self.count % TOLD_EVERY == 0 {
+        if self.count.is_multiple_of(TOLD_EVERY) {
             (self.progress)(self.count);
         }
         let read = event(line, cells, self.options, &mut |node| self.shared(node));

@@ -68,10 +68,9 @@ impl Way {
             return Err(Error::usage(format!("{text:?} does not name {{key}} as its one key"))
                 .hint("'DEL {key}'; {value} is the owner's, {lease_ms} the lease"));
         }
-        if words[0].eq_ignore_ascii_case("DEL") || words[0].eq_ignore_ascii_case("UNLINK") {
-            if words.len() > 2 {
-                return Err(Error::usage(format!("{text:?} names more than one key")).hint("'DEL {key}'"));
-            }
+        let deletes = ["DEL", "UNLINK"].iter().any(|name| words[0].eq_ignore_ascii_case(name));
+        if deletes && words.len() > 2 {
+            return Err(Error::usage(format!("{text:?} names more than one key")).hint("'DEL {key}'"));
         }
         Ok(Self::Command(words))
     }

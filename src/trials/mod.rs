@@ -58,7 +58,7 @@ impl Server {
             .set_response_timeout(Some(PATIENCE));
         let connected = self.client.get_multiplexed_async_connection_with_config(&how).await;
         let mut connection = Connection(connected.map_err(|e| self.failed(&e))?);
-        connection.ask::<String>(&Cmd::new().arg("PING")).await?;
+        connection.ask::<String>(Cmd::new().arg("PING")).await?;
         Ok(connection)
     }
 

@@ -143,7 +143,7 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
             let mut rows = 0_u64;
             let take = |event| {
                 rows += 1;
-                if rows % 1024 == 0 {
+                if rows.is_multiple_of(1024) {
                     progress.at(format!("{rows} rows"));
                 }
                 take(event).map_err(|late| Error::usage(refusal(&late).problem))
