@@ -166,8 +166,10 @@ impl Reading<'_> {
             Err(broken) => return broken_file(broken, Place::line(records.line()), faults),
         };
         // Lines under a header that is at fault would all be at fault.
-        let is_sound = faults.count == 0;
-        while is_sound {
+        if faults.count > 0 {
+            return;
+        }
+        loop {
             let record = match records.next() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
@@ -245,7 +247,7 @@ impl Reading<'_> {
         faults: &mut FileFaults,
     ) {
         self.count += 1;
-        if self.count % TOLD_EVERY == 0 {
+        if self.count.is_multiple_of(TOLD_EVERY) {
             (self.progress)(self.count);
         }
         let before = faults.count;

@@ -103,7 +103,7 @@ status_type!(
         Json = "json",
         /// An object a line: what is going on, and last the result.
         Jsonl = "jsonl",
-        /// Files of their own, by `report` alone.
+        /// Files of their own, by the verbs that report.
         Csv = "csv",
         Xlsx = "xlsx",
         Html = "html",

@@ -29,12 +29,13 @@ use crate::error::{Error, Result};
 pub const MARK: &str = "onefold-check";
 
 /// Every read of a ledger, and of which ledgers.
-const READS: [(&str, &[Ledger]); 9] = {
+const READS: [(&str, &[Ledger]); 10] = {
     use Ledger::*;
     const ATTACHED: &[Ledger] = &[Payments, Inventory, Messages];
     [
         ("reads/everything", &Ledger::ALL),
         ("reads/buyers_in_scope", &[Orders]),
+        ("reads/buyers_of_orders", &[Orders]),
         ("reads/in_scope", ATTACHED),
         ("reads/by_ids", &Ledger::ALL),
         ("reads/of_buyers", &Ledger::ALL),

@@ -51,11 +51,14 @@ impl Store {
         reading.finish().await
     }
 
-    /// The rows that the decision about an order needs, as [`Store::read_scope`] reads them; of each tenant that
-    /// has an order of this id.
-    pub async fn read_around(&self, order_id: &OrderId) -> Result<Ledgers> {
+    /// The rows that the decision about an order needs, as [`Store::read_scope`] reads them; of each of these
+    /// tenants, or of all, that has an order of this id.
+    pub async fn read_around(&self, order_id: &OrderId, tenants: &BTreeSet<TenantId>) -> Result<Ledgers> {
         let mut reading = Reading::of(self);
-        let values = Values::new().bind("orders", vec![order_id.to_string()]);
+        let tenants: Vec<_> = tenants.iter().map(ToString::to_string).collect();
+        let values = Values::new()
+            .bind("orders", vec![order_id.to_string()])
+            .bind_when("tenants", Some(tenants).filter(|tenants| !tenants.is_empty()));
         reading.want_buyers("reads/buyers_of_orders", &values).await?;
         reading.finish().await
     }

@@ -185,7 +185,10 @@ fn what_cannot_be_read_or_found_is_named(site: &Site) {
     site.run(&["trace", "--access-map", "ts=at"]).fails(2, &["--access FILE"]);
     site.run(&["trace", "--source", "kong=door"]).fails(2, &["NAME=KIND"]);
     site.run(&["trace", "--bucket", "0.00001s"]).fails(2, &["--bucket is too short", "--bucket 1m"]);
-    site.run(&["trace", "--order", "O-none"]).fails(2, &["there is no order O-none"]);
+    site.run(&["trace", "--order", "O-none"]).fails(2, &["there is no order O-none in everything"]);
+    site.run(&["trace", "--order", "A", "--tenant", "other"])
+        .fails(2, &["there is no order A in tenant other"]);
+    site.run(&["trace", "--order", "A", "--tenant", "t"]).ends(0);
     site.run(&["trace", "--intent", "I-none"]).fails(2, &["there is no purchase I-none in everything"]);
     site.run(&["trace", "--files", "nowhere"]).fails(2, &["no folder nowhere"]);
     site.run(&["trace", "--order", "A", "--show", "show"]).ends(2);

@@ -8,8 +8,11 @@ use onefold::core::trace::{Options, Trace};
 use crate::common::book::{Book, at};
 use crate::scene::{line, lost, options, traced};
 
-/// Arrivals of the only purchase: source, attempt, its order, what it repeats, and by what that is known.
-fn came(trace: &Trace<'_>) -> Vec<(Source, i64, Option<String>, Option<usize>, Basis)> {
+/// Source, attempt, its order, what it repeats, and by what that is known.
+type Came = (Source, i64, Option<String>, Option<usize>, Basis);
+
+/// Arrivals of the only purchase.
+fn came(trace: &Trace<'_>) -> Vec<Came> {
     let all = trace.purchases.arrivals(0, &trace.options.sources);
     let order = |o: Option<onefold::core::join::OrderRows<'_>>| o.map(|o| o.order.order_id.to_string());
     all.iter().map(|a| (a.source, a.attempt, order(a.order), a.repeats, a.basis)).collect()

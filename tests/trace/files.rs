@@ -18,8 +18,10 @@ fn read(text: &str) -> Result<(Vec<AccessLine>, Vec<String>), Faults> {
     read_as(text, &AccessOptions::default())
 }
 
-/// Line, column, value and problem of each fault.
-fn faults(text: &str) -> Vec<(Option<u64>, Option<String>, Option<String>, String)> {
+/// Line, column, value and problem.
+type Told = (Option<u64>, Option<String>, Option<String>, String);
+
+fn faults(text: &str) -> Vec<Told> {
     let faults = read(text).unwrap_err();
     faults.iter().map(|f| (f.line, f.column.clone(), f.value.clone(), f.problem.clone())).collect()
 }

@@ -138,7 +138,7 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
         (Some(store), _) => {
             let progress = Progress::new(config, "reading");
             let ledgers = match &order {
-                Some(order) => store.read_around(order).await?,
+                Some(order) => store.read_around(order, &scope.tenants).await?,
                 None => store.read_scope(&scope).await?,
             };
             progress.end();
@@ -161,7 +161,7 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
     }
     let wanted = match (&args.intent, &order) {
         (Some(id), _) => Wanted::Intent(id),
-        (None, Some(id)) => Wanted::Order(id),
+        (None, Some(id)) => Wanted::Order(id, &scope),
         (None, None) => Wanted::Scope(&scope),
     };
     let traced = About { config, args: &args, options: &options, wanted };
@@ -216,7 +216,7 @@ impl About<'_> {
         match self.wanted {
             Wanted::Scope(scope) => scope.in_words(),
             Wanted::Intent(id) => format!("purchase {id}"),
-            Wanted::Order(id) => format!("order {id}"),
+            Wanted::Order(id, _) => format!("order {id}"),
         }
     }
 
@@ -229,7 +229,7 @@ impl About<'_> {
                 Err(Error::usage(format!("there is no purchase {id} in {}", self.args.scope.scope(self.args.zone)?.in_words()))
                     .hint("`onefold trace` lists them, and so does a plan made with the same policies; they are named by their rows"))
             }
-            Wanted::Order(id) => Err(Error::usage(format!("there is no order {id}"))
+            Wanted::Order(id, scope) => Err(Error::usage(format!("there is no order {id} in {}", scope.in_words()))
                 .hint("ids are compared byte for byte; `onefold trace --user USER` lists what somebody bought")),
         }
     }

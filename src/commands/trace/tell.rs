@@ -32,7 +32,7 @@ pub fn report(traced: &Traced<'_>, wanted: Wanted<'_>) -> Report {
     let report = purchases(report, traced);
     let of = match wanted {
         Wanted::Scope(_) => "every purchase and arrival",
-        Wanted::Intent(_) | Wanted::Order(_) => "all of it",
+        Wanted::Intent(_) | Wanted::Order(..) => "all of it",
     };
     report.line(format!("With {of}: --format xlsx --output trace.xlsx; or html, csv, json."))
 }

@@ -229,22 +229,17 @@ fn say_what_repeats(all: &mut [Arrival<'_>]) {
     let mut first_of: HashMap<&str, usize> = HashMap::new();
     let mut attempts = vec![1; all.len()];
     let mut last_tap = None;
-    for at in 0..all.len() {
-        let arrival = all[at];
-        if arrival.message.is_some() {
-            continue;
-        }
+    for (at, arrival) in all.iter_mut().enumerate().filter(|(_, arrival)| arrival.message.is_none()) {
         let same_request = arrival.line.map(|line| *first_of.entry(&line.request_id).or_insert(at));
-        let repeats = same_request.filter(|first| *first != at).or(match arrival.source {
+        arrival.repeats = same_request.filter(|first| *first != at).or(match arrival.source {
             Source::Gateway => last_tap,
             Source::Client if arrival.attempt > 1 => last_tap,
             _ => None,
         });
-        if let Some(first) = repeats {
+        if let Some(first) = arrival.repeats {
             attempts[first] += 1;
-            all[at].repeats = Some(first);
             if arrival.line.is_none() {
-                all[at].attempt = attempts[first];
+                arrival.attempt = attempts[first];
             }
         } else if arrival.source == Source::Client {
             last_tap = Some(at);

@@ -51,13 +51,19 @@ impl Named {
     }
 }
 
+/// A tenant, and whose purchase of which show.
+type Buyer<'i> = (&'i TenantId, &'i UserId, &'i ShowId);
+
+/// From when to when a line may be of a purchase, and which that is.
+type Covers = (Timestamp, Timestamp, usize);
+
 /// Finds the purchases of lines.
 pub struct Attach<'i> {
     orders: HashMap<(&'i TenantId, &'i OrderId), usize>,
     traces: HashMap<(&'i TenantId, &'i str), Named>,
     keys: HashMap<(&'i TenantId, &'i IdempotencyKey), Named>,
     keys_of_users: HashMap<(&'i TenantId, &'i UserId, &'i IdempotencyKey), Named>,
-    buyers: HashMap<(&'i TenantId, &'i UserId, &'i ShowId), Vec<(Timestamp, Timestamp, usize)>>,
+    buyers: HashMap<Buyer<'i>, Vec<Covers>>,
     /// From the first order to the last, widened.
     window: Option<(Timestamp, Timestamp)>,
 }

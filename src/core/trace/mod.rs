@@ -46,8 +46,8 @@ pub enum Wanted<'w> {
     Scope(&'w Scope),
     /// One, by its id.
     Intent(&'w str),
-    /// That of an order.
-    Order(&'w OrderId),
+    /// That of an order, if it is in a scope.
+    Order(&'w OrderId, &'w Scope),
 }
 
 /// The purchases of a trace and, once it is read, the log beside them.
@@ -73,7 +73,9 @@ impl<'j> Purchases<'j> {
         let is_wanted = |intent: &Intent<'_>| match wanted {
             Wanted::Scope(scope) => !intent.orders.is_empty() && intent.in_scope(scope),
             Wanted::Intent(id) => id_of(intent) == id,
-            Wanted::Order(id) => intent.orders.iter().any(|o| o.order.order_id == *id),
+            Wanted::Order(id, scope) => {
+                intent.orders.iter().any(|o| o.order.order_id == *id) && intent.in_scope(scope)
+            }
         };
         let mut intents: Vec<_> = joined.intents().filter(is_wanted).collect();
         intents.sort_by_cached_key(|i| {
