@@ -124,6 +124,8 @@ enum Command {
     Run(commands::run::RunArgs),
     Guard(commands::guard::GuardArgs),
     Queries(commands::queries::QueriesArgs),
+    Locks(commands::locks::LocksArgs),
+    Token(commands::token::TokenArgs),
     Check(commands::check::CheckArgs),
     Config(commands::config::ConfigArgs),
     Provider(commands::provider::ProviderArgs),
@@ -260,9 +262,9 @@ async fn run_command(config: &Config, command: Command) -> Result<Report> {
 
 async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     if let Some(format @ (Format::Csv | Format::Xlsx | Format::Html)) = config.written
-        && !matches!(command, Command::Report(_) | Command::Trace(_))
+        && !matches!(command, Command::Report(_) | Command::Trace(_) | Command::Locks(_))
     {
-        return Err(Error::usage(format!("only `report` and `trace` write {format}"))
+        return Err(Error::usage(format!("only `report`, `trace` and `locks audit` write {format}"))
             .hint(format!("onefold report PLAN --format {format} --output FILE")));
     }
     match command {
@@ -289,6 +291,8 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Thaw(args) => commands::thaw::run(config, args).await,
         Command::Guard(args) => commands::guard::run(config, args).await,
         Command::Queries(args) => commands::queries::run(config, args).await,
+        Command::Locks(args) => commands::locks::run(config, args).await,
+        Command::Token(args) => commands::token::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
         Command::Provider(args) => commands::provider::run(config, args).await,
         Command::Config(args) => commands::config::run(config, args),

@@ -10,6 +10,7 @@
 //! - [`store`] is the only user of databases; [`files`] reads and writes CSV.
 //! - [`providers`] move money; [`execute`] carries a plan out by the step protocol.
 //! - [`check`] proves a configuration before it is needed.
+//! - [`trials`] try on a real Redis how locks are released and tokens taken.
 //! - [`commands`] are the verbs, [`report`] prints what they found, [`cli`] binds them together.
 
 pub mod check;
@@ -24,3 +25,4 @@ pub mod program;
 pub mod providers;
 pub mod report;
 pub mod store;
+pub mod trials;

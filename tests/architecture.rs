@@ -10,16 +10,17 @@ mod source;
 use source::{Source, files, paths, sources};
 
 /// Who may import whom. `error` is open to all, and every module to itself.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("lib", &[]),
     ("main", &["cli"]),
     ("cli", &["commands", "config", "report"]),
-    ("commands", &["check", "config", "core", "store", "execute", "providers", "files", "report"]),
+    ("commands", &["check", "config", "core", "store", "execute", "providers", "files", "report", "trials"]),
     ("check", &["config", "core", "store", "execute"]),
     ("config", &["core", "store", "execute", "providers", "report"]),
     ("execute", &["core", "store", "providers", "program"]),
     ("store", &["core"]),
     ("providers", &["core", "store", "program"]),
+    ("trials", &["program"]),
     ("program", &[]),
     ("files", &["core"]),
     ("report", &["core"]),

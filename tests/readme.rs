@@ -45,7 +45,22 @@ const TYPED_AS: [(&str, &str, &str); 2] = [
 ];
 
 /// How a command ends, where that is not with 0.
-const ENDS: [(&str, i32, &str); 11] = [
+const ENDS: [(&str, i32, &str); 14] = [
+    (
+        "onefold locks audit fixtures/locks-2014/locks.csv --skew 50ms --files fixtures/locks-2014",
+        5,
+        "two held a lock",
+    ),
+    (
+        "onefold locks audit fixtures/incident-2014/locks.csv --files fixtures/incident-2014 --rules locks.yml",
+        5,
+        "two held a lock",
+    ),
+    (
+        "onefold locks check-script --release-command 'DEL {key}' --renew-command 'PEXPIRE {key} {lease_ms}'",
+        5,
+        "a bare DEL robs",
+    ),
     (
         "onefold apply PLAN --yes --max-refund-total CNY:6500 --max-refund-total JPY:37000",
         6,
@@ -126,6 +141,7 @@ impl Place {
             .current_dir(self.dir.path())
             .env("PATH", path.unwrap())
             .env("HOME", self.dir.path())
+            .env("ONEFOLD_REDIS_URL", std::env::var_os("ONEFOLD_TEST_REDIS_URL").unwrap_or_default())
             .args(["-c", line]);
         let ran = run(&mut shell, &[line.strip_prefix("onefold ").unwrap_or(line)]);
         for word in ran.stdout.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the tests, with a PostgreSQL and a MariaDB beside them.
+# Runs the tests, with a PostgreSQL, a MariaDB and a Redis beside them.
 set -euo pipefail
 
 usage() {
     cat <<'END'
 usage: tests/run.sh [--hunt] [arguments for cargo test]
 
-Runs `cargo test --locked --no-fail-fast` with the databases that the tests need. Two are started for
+Runs `cargo test --locked --no-fail-fast` with the servers that the tests need. Three are started for
 this run alone, on free ports of 127.0.0.1 and in a temporary folder (in memory where that has 3 GiB to
 spare), and are gone when it ends.
 
@@ -17,12 +17,14 @@ spare), and are gone when it ends.
   ONEFOLD_TEST_POSTGRES_URL=postgres://user:password@host:port/database
   ONEFOLD_TEST_MYSQL_URL=mysql://user:password@host:port/database
             use this server instead of a private one; its user must be allowed to create databases
+  ONEFOLD_TEST_REDIS_URL=redis://:password@host:port
+            the same; keys of the tests begin with onefold and are removed
 
 Anything else goes to cargo, for instance:
   tests/run.sh --test store
   tests/run.sh money -- --nocapture
 
-Needs cargo, a C compiler and Chromium, and PostgreSQL 15 and MariaDB 10.11 or newer. Run as root where
+Needs cargo, a C compiler, Chromium and promtool, and PostgreSQL 15, MariaDB 10.11 and Redis 6.2 or newer. Run as root where
 apt-get is, it installs what is missing; otherwise it says what is missing and fails.
 END
 }
@@ -59,6 +61,7 @@ clean_up() {
 need_cargo
 need_c_compiler
 need_chromium
+need_promtool
 dir=$(mktemp -d -p "$(roomy_folder)" onefold-tests.XXXXXX)
 trap clean_up EXIT
 trap 'exit 129' HUP

@@ -41,6 +41,15 @@ check_mysql() {
         </dev/null
 }
 
+check_redis() {
+    split_url "$1" || return
+    if ! command -v redis-cli >/dev/null; then knock "$1" 6379; return; fi
+    local version
+    version=$(REDISCLI_AUTH=$url_password timeout 5 redis-cli -h "$url_host" -p "${url_port:-6379}" --no-raw INFO server \
+        </dev/null 2>&1 | grep -oE 'redis_version:[0-9.]+') || { echo "it does not answer, or wants another password"; return 1; }
+    echo "Redis ${version#*:}"
+}
+
 # knock URL PORT: whether anything listens there.
 knock() {
     split_url "$1" || return
@@ -99,6 +108,12 @@ find_mariadb() {
     done
     version=$(mariadbd --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1) || return
     [ "$(printf '%s\n' 10.11 "$version" | sort -V | head -n 1)" = 10.11 ]
+}
+
+find_redis() {
+    local version
+    version=$(redis-server --version 2>/dev/null | grep -oE 'v=[0-9]+\.[0-9]+' | head -n 1) || return
+    [ "$(printf '%s\n' 6.2 "${version#v=}" | sort -V | head -n 1)" = 6.2 ]
 }
 
 # PostgreSQL refuses to run as root. The servers end with this script, even if it is killed.
@@ -181,7 +196,20 @@ launch_mariadb() {
         </dev/null >>"$dir/MariaDB.log" 2>&1 &
 }
 
-# provide_servers: leaves both URLs in the environment.
+# Its password is in a file: anybody may read the list of processes.
+set_up_redis() {
+    printf '%s\n' "requirepass $password" 'save ""' "appendonly no" "bind 127.0.0.1" "dir $dir" >"$dir/redis.conf"
+    if [ "$(id -u)" = 0 ]; then chown nobody "$dir/redis.conf"; fi
+    chmod 600 "$dir/redis.conf"
+}
+
+launch_redis() {
+    url="redis://:${password/@/%40}@127.0.0.1:$port"
+    # It takes no notice of QUIT.
+    "${as_server[@]/QUIT/TERM}" redis-server "$dir/redis.conf" --port "$port" </dev/null >>"$dir/Redis.log" 2>&1 &
+}
+
+# provide_servers: leaves their URLs in the environment.
 provide_servers() {
     local missing=() packages=() why
     if [ -z "${ONEFOLD_TEST_POSTGRES_URL:-}" ] && ! find_postgres; then
@@ -191,6 +219,10 @@ provide_servers() {
     if [ -z "${ONEFOLD_TEST_MYSQL_URL:-}" ] && ! find_mariadb; then
         missing+=("MariaDB 10.11 or newer (or set ONEFOLD_TEST_MYSQL_URL)")
         packages+=(mariadb-server mariadb-client)
+    fi
+    if [ -z "${ONEFOLD_TEST_REDIS_URL:-}" ] && ! find_redis; then
+        missing+=("Redis 6.2 or newer (or set ONEFOLD_TEST_REDIS_URL)")
+        packages+=(redis-server)
     fi
     if [ ${#missing[@]} != 0 ]; then
         printf -v why '%s, ' "${missing[@]}"
@@ -212,7 +244,14 @@ provide_servers() {
         start MariaDB set_up_mariadb launch_mariadb check_mysql
         ONEFOLD_TEST_MYSQL_URL=$url
     fi
-    export ONEFOLD_TEST_POSTGRES_URL ONEFOLD_TEST_MYSQL_URL
+    if [ -n "${ONEFOLD_TEST_REDIS_URL:-}" ]; then
+        use_given ONEFOLD_TEST_REDIS_URL check_redis
+    else
+        find_redis || fail "the Redis found here is older than 6.2"
+        start Redis set_up_redis launch_redis check_redis
+        ONEFOLD_TEST_REDIS_URL=$url
+    fi
+    export ONEFOLD_TEST_POSTGRES_URL ONEFOLD_TEST_MYSQL_URL ONEFOLD_TEST_REDIS_URL
 }
 
 # Shows what a server said last if it died under the tests.
@@ -226,9 +265,11 @@ show_dead_servers() {
     done
 }
 
-# Nothing of theirs is kept, so they may go at once. QUIT lets PostgreSQL end its children and its shared memory.
+# Nothing of theirs is kept, so they may go at once. QUIT lets PostgreSQL end its children and its shared memory;
+# Redis takes no notice of it.
 stop_servers() {
     local pid
     for pid in "${server_pids[@]}"; do kill -QUIT "$pid" 2>/dev/null || true; done
+    for pid in "${server_pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
     for pid in "${server_pids[@]}"; do wait "$pid" 2>/dev/null || true; done
 }

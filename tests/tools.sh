@@ -52,3 +52,10 @@ need_chromium() {
     done
     apt_install "Chromium (the tests look at a report's page in it)" chromium
 }
+
+# The alerts about locks are checked by it.
+need_promtool() {
+    if ! command -v promtool >/dev/null; then
+        apt_install "promtool (the tests check a rule file with it)" prometheus
+    fi
+}

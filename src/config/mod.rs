@@ -37,6 +37,8 @@ const DEFAULT_DATABASE: &str = "sqlite:onefold.db";
 pub struct Config {
     /// URLs that may hold passwords: never printed as they are.
     pub places: Places,
+    /// For URLs that have none.
+    pub passwords: Option<Passwords>,
     /// The site's own SQL files.
     pub queries: Option<PathBuf>,
     pub statuses: Statuses,
@@ -332,6 +334,7 @@ impl Config {
         let moves = Ledger::ALL.into_iter().zip([order, payment, hold, message]);
         Ok(Self {
             places,
+            passwords,
             queries: flags.queries.or(file.queries.map(|dir| folder.join(dir))),
             statuses,
             providers,
@@ -371,6 +374,7 @@ impl Config {
     pub fn without_file(flags: Flags) -> Self {
         Self {
             places: Places::one(flags.database.as_deref().unwrap_or(DEFAULT_DATABASE)),
+            passwords: None,
             queries: None,
             statuses: Statuses::default(),
             providers: BTreeMap::new(),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::charges::Charge;
 use super::evidence::Evidence;
 use super::facts::{Facts, OrderFacts, is_lapsed};
+use super::ledger::Message;
 use super::orphans::Orphan;
 use super::plan::Finding;
 use super::status::{HoldStatus, MessageStatus, OrderStatus, PaymentStatus};
@@ -16,6 +17,11 @@ use super::time::{Span, Timestamp};
 pub(super) const CLOCK_TOLERANCE: Span = Span::from_secs(5);
 /// The topic of a message that asks to release stock.
 pub(super) const RELEASE_TOPIC: &str = "inventory.release";
+
+/// Whether stock was released by it; of an order that is to happen once (DOUBLE_RELEASE).
+pub fn is_release(message: &Message) -> bool {
+    message.topic == RELEASE_TOPIC && message.status == MessageStatus::Consumed
+}
 
 /// Every finding of an intent that its rows alone show.
 pub fn findings(facts: &Facts<'_>, as_of: Timestamp, evidence: &Evidence) -> BTreeSet<Finding> {
@@ -58,12 +64,7 @@ fn of_order(facts: &OrderFacts<'_>) -> impl Iterator<Item = Finding> + use<> {
     let of_another_owner = of_another_owner
         .chain(holds.iter().map(|h| (&h.user_id, &h.show_id)))
         .any(|owner| owner != (&order.user_id, &order.show_id));
-    let releases = facts
-        .rows
-        .messages
-        .iter()
-        .filter(|m| m.topic == RELEASE_TOPIC && m.status == MessageStatus::Consumed)
-        .count();
+    let releases = facts.rows.messages.iter().filter(|m| is_release(m)).count();
     let foreign_currency =
         facts.rows.charges.iter().any(|c| c.may_hold_money() && c.row.currency != order.currency);
     let early_capture = |c: &Charge<'_>| c.row.captured_at() < order.created_at.minus(CLOCK_TOLERANCE);

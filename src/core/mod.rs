@@ -21,6 +21,7 @@ pub mod intents;
 pub mod join;
 pub mod ledger;
 pub mod limits;
+pub mod locks;
 pub mod money;
 pub mod orphans;
 pub mod output;

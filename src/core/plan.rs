@@ -417,7 +417,7 @@ fn ids(intent: &Intent<'_>) -> (Vec<OrderId>, Vec<(Ledger, RowId)>) {
 /// The name under which a plan has an intent.
 pub fn id_of(intent: &Intent<'_>) -> String {
     let (orders, orphans) = ids(intent);
-    intent_id(intent.tenant_id, &orders, &orphans)
+    intent_id(intent.tenant_id.as_str(), orders.iter().map(OrderId::as_str), &orphans)
 }
 
 /// A name that depends on nothing but which rows the intent is made of.

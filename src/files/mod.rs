@@ -11,6 +11,7 @@ mod cells;
 mod decode;
 mod faults;
 mod header;
+mod lock_history;
 mod mangled;
 mod options;
 mod read;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 
 pub use access::{AccessColumn, AccessMap, AccessOptions, read_access};
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
+pub use lock_history::{LockColumn, LockOptions, LockRefusal, read_lock_history};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
 pub use sift::{Portions, Sifted, sift};
 pub use statement::{StatementColumn, StatementMap, StatementOptions, TypeMap, read_statement};

@@ -11,6 +11,7 @@ pub mod freezes;
 pub mod idempotency;
 pub mod import;
 pub mod journal;
+pub mod locks;
 pub mod moves;
 pub mod names;
 pub mod outbox;

@@ -1,5 +1,5 @@
 //! Passwords from a file in the form of PostgreSQL's: a line `host:port:database:user:password`
-//! for each, where `*` stands for any and `\:` for a colon. For every kind of database.
+//! for each, where `*` stands for any and `\:` for a colon. For every kind of database, and for Redis.
 
 use std::path::Path;
 
@@ -60,7 +60,11 @@ impl Passwords {
         if parsed.password().is_some() || !parsed.has_host() {
             return url.to_owned();
         }
-        let default_port = if parsed.scheme().starts_with("postgres") { 5432 } else { 3306 };
+        let default_port = match parsed.scheme() {
+            "redis" | "rediss" => 6379,
+            scheme if scheme.starts_with("postgres") => 5432,
+            _ => 3306,
+        };
         let database = parsed.path().trim_start_matches('/').to_owned();
         let of_url = [
             parsed.host_str().unwrap_or_default().to_owned(),

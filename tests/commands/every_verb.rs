@@ -12,7 +12,7 @@ on_each_database![
     nothing_is_coloured_where_nobody_looks,
 ];
 
-const VERBS: [&str; 28] = [
+const VERBS: [&str; 30] = [
     "demo",
     "init",
     "import",
@@ -38,6 +38,8 @@ const VERBS: [&str; 28] = [
     "provider",
     "run",
     "watch",
+    "locks",
+    "token",
     "config",
     "completions",
     "man",
@@ -83,12 +85,17 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(6, &["thaw", freeze]);
     json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     json(0, &["once", "list"]);
+    std::fs::write(site.folder().join("locks.csv"), "key,event,owner,at\n").unwrap();
+    json(0, &["locks", "audit", "locks.csv"]);
     json(0, &["guard", "status"]);
     json(0, &["guard", "drill", "--requests", "2"]);
     json(0, &["guard", "snippets", "--for", "java"]);
     json(0, &["once", "show", "k"]);
 
-    let errors: [(i32, &[&str]); 26] = [
+    let errors: [(i32, &[&str]); 29] = [
+        (2, &["locks", "audit", "nowhere.csv"]),
+        (2, &["locks", "check-script"]),
+        (2, &["token", "drill"]),
         (2, &["import", "nowhere"]),
         (2, &["freeze", "--show", "show"]),
         (7, &["freeze", "--show", "show", "--reason", "x"]),
@@ -213,7 +220,10 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
-    let below: [&[&str]; 11] = [
+    let below: [&[&str]; 14] = [
+        &["locks", "audit"],
+        &["locks", "check-script"],
+        &["token", "drill"],
         &["history", "verify"],
         &["history", "export"],
         &["queries", "export"],

@@ -102,7 +102,11 @@ fn statement(text: &str, ledger: Ledger, with: &[String], dialect: Dialect) -> S
         }
     }
     let access = format!("({ACCESS_OF_ORDERS}) AS access");
-    let ours = [("ledger", ledger.as_str()), ("id", id.as_str()), ("access", access.as_str())];
+    // A site's own SELECT of a lock history.
+    let history = "(SELECT 'k' AS lock_key, 'renew' AS event, 'A' AS owner, 1 AS token, 1 AS lease_ms, 1 AS at_us, \
+        'n' AS node, 'ok' AS result) AS history";
+    let ours =
+        [("ledger", ledger.as_str()), ("id", id.as_str()), ("access", access.as_str()), ("history", history)];
     let pieces = [&ours[..], &pieces(dialect)].concat();
     Statement::new(text, &pieces, &values, dialect).unwrap()
 }

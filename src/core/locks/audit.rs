@@ -1,0 +1,173 @@
+//! A whole history, event by event.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Serialize;
+
+use super::Rules;
+use super::event::{Event, EventKind};
+use super::found::Found;
+use super::key::{Around, KeyState};
+use super::pauses::{Pause, Pauses};
+use super::ratios::Ratios;
+use crate::core::time::{Span, Timestamp};
+
+/// With so many keys they are looked through for what may be forgotten, and again whenever they are twice as many as
+/// were left.
+const SWEPT_FROM: usize = 1 << 16;
+/// How many failovers are remembered.
+const FAILOVERS: usize = 1024;
+/// How many keys are named with what their holds took of their leases.
+const NAMED: usize = 20;
+
+/// How much of its leases the holders of a key used, in percent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyHolds {
+    pub key: String,
+    pub holds: u64,
+    pub p50: u32,
+    pub p95: u32,
+    pub max: u32,
+}
+
+/// What a history was, beside its findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audited {
+    pub events: u64,
+    /// Keys; one that was forgotten and came again counts again.
+    pub keys: u64,
+    pub first: Option<Timestamp>,
+    pub last: Option<Timestamp>,
+    /// Of all keys together.
+    pub holds: Ratios,
+    /// The keys whose holds took most of their leases, by p95.
+    pub longest: Vec<KeyHolds>,
+    /// Releases and renewals by owners that were never seen acquiring: the history begins after them.
+    pub unknown: u64,
+}
+
+/// The state of an audit.
+#[derive(Debug)]
+pub struct Audit {
+    rules: Rules,
+    keys: HashMap<String, KeyState>,
+    pauses: Pauses,
+    failovers: VecDeque<Timestamp>,
+    audited: Audited,
+    /// With how many keys they are swept.
+    sweep_at: usize,
+}
+
+impl Audit {
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            keys: HashMap::new(),
+            pauses: Pauses::default(),
+            failovers: VecDeque::new(),
+            audited: Audited::default(),
+            sweep_at: SWEPT_FROM,
+        }
+    }
+
+    /// Takes the next event, by time; `out` is given what has become certain.
+    pub fn event(&mut self, event: &Event, out: &mut dyn FnMut(Found)) {
+        self.audited.events += 1;
+        self.audited.first.get_or_insert(event.at);
+        self.audited.last = Some(event.at);
+        match event.kind {
+            EventKind::Pause => {
+                let lasted = event.lease.unwrap_or(Span::from_micros(0));
+                self.pauses.add(event.owner.as_ref(), event.node.as_ref(), Pause { at: event.at, lasted });
+            }
+            EventKind::Failover if event.key.is_empty() => {
+                self.failovers.push_back(event.at);
+                if self.failovers.len() > FAILOVERS {
+                    self.failovers.pop_front();
+                }
+            }
+            _ => self.of_key(event, out),
+        }
+        if self.keys.len() >= self.sweep_at {
+            self.sweep(event.at, out);
+            self.sweep_at = SWEPT_FROM.max(2 * self.keys.len());
+        }
+    }
+
+    fn of_key(&mut self, event: &Event, out: &mut dyn FnMut(Found)) {
+        let mut around = Around {
+            rules: &self.rules,
+            pauses: &self.pauses,
+            failovers: &self.failovers,
+            overall: &mut self.audited.holds,
+            out,
+            unknown: &mut self.audited.unknown,
+        };
+        if let Some(state) = self.keys.get_mut(&event.key) {
+            return state.take(event, &mut around);
+        }
+        let mut state = KeyState::default();
+        state.take(event, &mut around);
+        self.audited.keys += 1;
+        self.keys.insert(event.key.clone(), state);
+    }
+
+    /// How many keys something is kept of.
+    pub fn kept(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Forgets the keys that are settled by now. It is done by itself; more often it loses nothing.
+    pub fn sweep(&mut self, now: Timestamp, out: &mut dyn FnMut(Found)) {
+        let mut around = Around {
+            rules: &self.rules,
+            pauses: &self.pauses,
+            failovers: &self.failovers,
+            overall: &mut self.audited.holds,
+            out,
+            unknown: &mut self.audited.unknown,
+        };
+        let longest = &mut self.audited.longest;
+        self.keys.retain(|key, state| {
+            let is_settled = state.is_settled(key, now, &mut around);
+            if is_settled {
+                state.end(key, now, &mut around);
+                name(longest, key, &state.ratios);
+            }
+            !is_settled
+        });
+    }
+
+    /// The history is at its end.
+    #[must_use]
+    pub fn end(mut self, out: &mut dyn FnMut(Found)) -> Audited {
+        let now = self.audited.last.unwrap_or(Timestamp::from_micros(0));
+        let mut keys: Vec<_> = self.keys.drain().collect();
+        keys.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut around = Around {
+            rules: &self.rules,
+            pauses: &self.pauses,
+            failovers: &self.failovers,
+            overall: &mut self.audited.holds,
+            out,
+            unknown: &mut self.audited.unknown,
+        };
+        for (key, state) in &mut keys {
+            state.end(key, now, &mut around);
+            name(&mut self.audited.longest, key, &state.ratios);
+        }
+        self.audited
+    }
+}
+
+/// Keeps the keys with the longest holds.
+fn name(longest: &mut Vec<KeyHolds>, key: &str, ratios: &Ratios) {
+    let (p95, max) = (ratios.quantile(95), ratios.greatest());
+    let place = longest.partition_point(|k| (k.p95, k.max, key) >= (p95, max, k.key.as_str()));
+    if place < NAMED && ratios.count() > 0 {
+        let holds =
+            KeyHolds { key: key.to_owned(), holds: ratios.count(), p50: ratios.quantile(50), p95, max };
+        longest.insert(place, holds);
+        longest.truncate(NAMED);
+    }
+}

@@ -1,0 +1,439 @@
+//! The state machine of one key: who the lock server says holds it, who may still be at work, and
+//! what each event shows about them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::event::{Event, EventKind};
+use super::found::{Certainty, Found, Holder, LockFinding};
+use super::hold::{Hold, Lost, stranger};
+use super::pauses::Pauses;
+use super::ratios::{Ratios, percent};
+use super::{LONG_PERCENT, Rules};
+use crate::core::time::{Span, Timestamp};
+
+/// How many former holders of a key are watched at once; the oldest goes first.
+const FORMER: usize = 8;
+
+/// What is known beside the keys.
+pub(super) struct Around<'a> {
+    pub rules: &'a Rules,
+    pub pauses: &'a Pauses,
+    /// Failovers that concern every key, by time.
+    pub failovers: &'a VecDeque<Timestamp>,
+    pub overall: &'a mut Ratios,
+    pub out: &'a mut dyn FnMut(Found),
+    /// Releases and renewals by owners that the history never shows acquiring: it begins after them.
+    pub unknown: &'a mut u64,
+}
+
+impl Around<'_> {
+    /// How far two clocks may differ: those of one node do not.
+    fn skew(&self, a: Option<&Arc<str>>, b: Option<&Arc<str>>) -> Span {
+        if a.is_some() && a == b { Span::from_micros(0) } else { self.rules.skew }
+    }
+
+    fn certainty(&self, by: Span, a: Option<&Arc<str>>, b: Option<&Arc<str>>) -> Certainty {
+        if by <= self.skew(a, b) { Certainty::Possible } else { Certainty::Proven }
+    }
+}
+
+/// A token that was seen, when and by whose clock.
+#[derive(Clone, Debug)]
+struct Mark {
+    token: i64,
+    at: Timestamp,
+    node: Option<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct KeyState {
+    busy: Option<Box<Busy>>,
+    granted: Option<Mark>,
+    written: Option<Mark>,
+    pub ratios: Ratios,
+    /// When something was last heard of it.
+    last: Option<Timestamp>,
+}
+
+/// What is kept while somebody holds the key or may take itself for the holder.
+#[derive(Debug, Default)]
+struct Busy {
+    held: Option<Hold>,
+    /// Those who held it before, by when they acquired it.
+    former: VecDeque<Hold>,
+    failover: Option<Timestamp>,
+}
+
+impl KeyState {
+    /// Takes the next event of this key, by time.
+    pub fn take(&mut self, event: &Event, around: &mut Around<'_>) {
+        self.last = Some(event.at);
+        match event.kind {
+            EventKind::Acquire if !event.done => {}
+            EventKind::Acquire => self.acquire(event, around, false),
+            EventKind::Steal => self.acquire(event, around, true),
+            EventKind::Renew => self.renew(event, around),
+            EventKind::Release => self.release(event, around),
+            EventKind::Write => self.write(event, around),
+            EventKind::Expire => self.expire(event, around),
+            EventKind::Failover => self.busy().failover = Some(event.at),
+            EventKind::Pause => {}
+        }
+        self.settle(&event.key, event.at, around, false);
+    }
+
+    /// Whether it may be forgotten: nobody holds it, and nothing was heard of it for a while. What was found about
+    /// it until now is told.
+    pub fn is_settled(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>) -> bool {
+        self.settle(key, now, around, false);
+        let silent = self.last.is_none_or(|last| now.since(last) > around.rules.forget_after);
+        if !silent {
+            return false;
+        }
+        match &self.busy {
+            None => true,
+            // One without expiry is held for ever; of any other nobody can have heard since.
+            Some(busy) => {
+                let is_lapsed =
+                    |h: &Hold| h.lease_end().is_some_and(|end| now.since(end) > around.rules.forget_after);
+                busy.held.as_ref().is_none_or(is_lapsed)
+            }
+        }
+    }
+
+    /// The history, or what is kept of this key, ends.
+    pub fn end(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>) {
+        if let Some(busy) = &mut self.busy
+            && let Some(held) = &mut busy.held
+        {
+            judge_lease_end(held, key, now, around);
+            let quiet = now.since(held.last_sign);
+            if held.lease.is_none() && quiet >= around.rules.vanished_after {
+                vanished(held, key, now, quiet, around);
+            }
+        }
+        self.settle(key, now, around, true);
+    }
+
+    fn busy(&mut self) -> &mut Busy {
+        self.busy.get_or_insert_default()
+    }
+
+    fn acquire(&mut self, event: &Event, around: &mut Around<'_>, stolen: bool) {
+        let busy = self.busy.get_or_insert_default();
+        if let Some(held) = &mut busy.held
+            && held.is_of(event)
+        {
+            // The same holder again: its lease begins anew.
+            judge_lease_end(held, &event.key, event.at, around);
+            return extend(held, event);
+        }
+        self.token_granted(event, around);
+        let busy = self.busy.get_or_insert_default();
+        if let Some(mut held) = busy.held.take() {
+            judge_lease_end(&mut held, &event.key, event.at, around);
+            if Some(&held.owner) == event.owner.as_ref() {
+                held.let_go(event.at);
+            } else {
+                let quiet = event.at.since(held.last_sign);
+                if held.lease.is_none() && quiet >= around.rules.vanished_after {
+                    vanished(&held, &event.key, event.at, quiet, around);
+                }
+                let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+                held.lost = Some(match held.lease_end() {
+                    _ if stolen => Lost::Stolen,
+                    Some(end) if end <= event.at.plus(skew) => Lost::Lapsed,
+                    _ if failed_over(&held, busy.failover, event.at, around) => Lost::Failover,
+                    _ => Lost::GivenAgain,
+                });
+            }
+            busy.former.push_back(held);
+        }
+        busy.failover = None;
+        let held = Hold::new(event);
+        if event.lease.is_none() {
+            let found = found(LockFinding::NoExpiry, event, held.holder());
+            (around.out)(found);
+        }
+        busy.held = Some(held);
+    }
+
+    /// A token must be greater than every one before it.
+    fn token_granted(&mut self, event: &Event, around: &mut Around<'_>) {
+        let Some(token) = event.token else { return };
+        let mark = Mark { token, at: event.at, node: event.node.clone() };
+        match &self.granted {
+            Some(seen) if token <= seen.token => {
+                let by = event.at.since(seen.at);
+                let certainty = around.certainty(by, seen.node.as_ref(), event.node.as_ref());
+                let found = Found {
+                    certainty,
+                    seen_token: Some(seen.token),
+                    ..found(LockFinding::TokenWentBack, event, stranger(event))
+                };
+                (around.out)(found);
+            }
+            _ => self.granted = Some(mark),
+        }
+    }
+
+    fn renew(&mut self, event: &Event, around: &mut Around<'_>) {
+        let busy = self.busy.get_or_insert_default();
+        if let Some(held) = &mut busy.held
+            && held.is_of(event)
+        {
+            judge_lease_end(held, &event.key, event.at, around);
+            if let Some(end) = held.lease_end().filter(|end| event.at > *end) {
+                late(held.holder(), event, event.at.since(end), around);
+            }
+            used(held, event, &mut self.ratios, around);
+            if event.done {
+                extend(held, event)
+            } else {
+                held.sign(event.at)
+            }
+            return;
+        }
+        let Some(former) = busy.former.iter_mut().rev().find(|h| h.is_of(event)) else {
+            *around.unknown += 1;
+            return;
+        };
+        former.sign(event.at);
+        if !event.done {
+            former.end = Some(event.at);
+        }
+        let by = former.lease_end().map_or(Span::from_micros(0), |end| event.at.since(end));
+        let holder = former.holder();
+        late(holder.clone(), event, by, around);
+        if let Some(held) = &busy.held
+            && event.done
+        {
+            let by = event.at.since(held.acquired);
+            let certainty = around.certainty(by, event.node.as_ref(), held.node.as_ref());
+            let found = Found {
+                certainty,
+                second: Some(held.holder()),
+                ..found(LockFinding::ForeignRenewal, event, holder)
+            };
+            (around.out)(found);
+        }
+    }
+
+    fn release(&mut self, event: &Event, around: &mut Around<'_>) {
+        let busy = self.busy.get_or_insert_default();
+        if let Some(mut held) = busy.held.take_if(|held| held.is_of(event)) {
+            judge_lease_end(&mut held, &event.key, event.at, around);
+            used(&held, event, &mut self.ratios, around);
+            if !event.done {
+                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
+            }
+            held.let_go(event.at);
+            busy.former.push_back(held);
+            return;
+        }
+        let former = busy.former.iter_mut().rev().find(|h| h.is_of(event));
+        let is_known = former.is_some();
+        let first = match former {
+            Some(former) => {
+                used(former, event, &mut self.ratios, around);
+                former.let_go(event.at);
+                former.holder()
+            }
+            None => stranger(event),
+        };
+        let is_robbed = |held: &mut Hold| {
+            let by = event.at.since(held.acquired);
+            event.done && by > around.skew(event.node.as_ref(), held.node.as_ref()) && by.micros() > 0
+        };
+        let met_another = busy.held.is_some();
+        if let Some(mut held) = busy.held.take_if(is_robbed) {
+            let found =
+                Found { second: Some(held.holder()), ..found(LockFinding::ForeignRelease, event, first) };
+            (around.out)(found);
+            held.lost = Some(Lost::Robbed);
+            busy.former.push_back(held);
+        } else if is_known && !(event.done && met_another) {
+            (around.out)(found(LockFinding::OwnerMismatch, event, first));
+        } else if !is_known {
+            *around.unknown += 1;
+        }
+    }
+
+    fn write(&mut self, event: &Event, around: &mut Around<'_>) {
+        let busy = self.busy.get_or_insert_default();
+        let held = busy.held.as_mut().filter(|h| h.is_of(event));
+        let hold = held.or_else(|| busy.former.iter_mut().rev().find(|h| h.is_of(event)));
+        let holder = match hold {
+            Some(hold) => {
+                hold.write(event.at);
+                hold.holder()
+            }
+            None => stranger(event),
+        };
+        let Some(token) = event.token.filter(|_| event.done) else { return };
+        let mark = Mark { token, at: event.at, node: event.node.clone() };
+        match &self.written {
+            Some(seen) if token < seen.token => {
+                let by = event.at.since(seen.at);
+                let certainty = around.certainty(by, seen.node.as_ref(), event.node.as_ref());
+                let found = Found {
+                    certainty,
+                    seen_token: Some(seen.token),
+                    ..found(LockFinding::StaleWriteAccepted, event, holder)
+                };
+                (around.out)(found);
+            }
+            _ => self.written = Some(mark),
+        }
+    }
+
+    fn expire(&mut self, event: &Event, around: &mut Around<'_>) {
+        let busy = self.busy.get_or_insert_default();
+        let is_meant = |held: &mut Hold| event.owner.is_none() || held.is_of(event);
+        if let Some(mut held) = busy.held.take_if(is_meant) {
+            let lease = event.at.since(held.lease_from);
+            held.lease = Some(held.lease.map_or(lease, |stated| stated.min(lease)));
+            judge_lease_end(&mut held, &event.key, event.at, around);
+            held.lost = Some(Lost::Lapsed);
+            busy.former.push_back(held);
+        }
+    }
+
+    /// Tells the windows of former holders about whom nothing more can come, oldest first.
+    fn settle(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>, force: bool) {
+        let Some(busy) = &mut self.busy else { return };
+        let forget_after = around.rules.forget_after;
+        let is_done = |h: &Hold| h.end.is_some() || now.since(h.believed_until()) > forget_after;
+        while let Some(front) = busy.former.front() {
+            let until = front.believed_until();
+            let mut beside = busy.former.iter().skip(1).chain(&busy.held).filter(|h| h.acquired < until);
+            let is_open = busy.former.len() <= FORMER && (!is_done(front) || beside.any(|h| !is_done(h)));
+            if is_open && !force {
+                break;
+            }
+            let Some(front) = busy.former.pop_front() else { break };
+            busy.former.iter().chain(&busy.held).for_each(|other| window(&front, other, key, now, around));
+        }
+        if busy.held.is_none() && busy.former.is_empty() {
+            self.busy = None;
+        }
+    }
+}
+
+/// What one event shows about one holder.
+fn found(finding: LockFinding, event: &Event, first: Holder) -> Found {
+    Found {
+        finding,
+        certainty: Certainty::Proven,
+        key: event.key.clone(),
+        line: event.line,
+        at: event.at,
+        until: None,
+        lasted: None,
+        percent: None,
+        first,
+        second: None,
+        seen_token: None,
+    }
+}
+
+/// The time in which two took themselves for the holder, if there was one.
+fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
+    let Some(lost) = front.lost else { return };
+    let other_until = if other.lost.is_some() || other.end.is_some() { other.believed_until() } else { now };
+    let (from, until) = (other.acquired, front.believed_until().min(other_until));
+    if until <= from || front.owner == other.owner {
+        return;
+    }
+    let lasted = until.since(from);
+    let finding = match lost {
+        Lost::Lapsed => LockFinding::LeaseOutlived,
+        Lost::Robbed => LockFinding::HeldAfterForeignRelease,
+        Lost::Failover => LockFinding::LostAtFailover,
+        Lost::Stolen => LockFinding::HeldAfterSteal,
+        Lost::GivenAgain => LockFinding::GrantedTwice,
+    };
+    let certainty = around.certainty(lasted, front.node.as_ref(), other.node.as_ref());
+    (around.out)(Found {
+        finding,
+        certainty,
+        key: key.to_owned(),
+        line: other.line,
+        at: from,
+        until: Some(until),
+        lasted: Some(lasted),
+        percent: None,
+        first: front.holder(),
+        second: Some(other.holder()),
+        seen_token: None,
+    });
+}
+
+/// Whether the lock server's replica took over while this one held the key.
+fn failed_over(held: &Hold, of_key: Option<Timestamp>, at: Timestamp, around: &Around<'_>) -> bool {
+    let skew = around.rules.skew;
+    let (from, until) = (held.lease_from.minus(skew), at.plus(skew));
+    of_key.into_iter().chain(around.failovers.iter().copied()).any(|t| from <= t && t <= until)
+}
+
+fn extend(held: &mut Hold, event: &Event) {
+    held.sign(event.at);
+    held.lease_from = event.at;
+    held.lease = event.lease.or(held.lease);
+    held.is_judged = false;
+}
+
+/// Looks, once its lease has ended, whether it stood still then.
+fn judge_lease_end(held: &mut Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
+    let Some(end) = held.lease_end().filter(|end| *end <= now && !held.is_judged) else { return };
+    held.is_judged = true;
+    held.pause = around.pauses.over(&held.owner, held.node.as_ref(), end);
+    if let Some(pause) = held.pause {
+        (around.out)(Found {
+            finding: LockFinding::PauseOverLeaseEnd,
+            certainty: Certainty::Proven,
+            key: key.to_owned(),
+            line: held.line,
+            at: end,
+            until: None,
+            lasted: Some(pause.lasted),
+            percent: None,
+            first: held.holder(),
+            second: None,
+            seen_token: None,
+        });
+    }
+}
+
+/// Counts how much of its lease a holder used until this event.
+fn used(held: &Hold, event: &Event, ratios: &mut Ratios, around: &mut Around<'_>) {
+    let Some(lease) = held.lease.filter(|_| held.end.is_none()) else { return };
+    let percent = percent(event.at.since(held.lease_from), lease);
+    ratios.add(percent);
+    around.overall.add(percent);
+    if percent > LONG_PERCENT {
+        let found = Found { percent: Some(percent), ..found(LockFinding::LongHold, event, held.holder()) };
+        (around.out)(found);
+    }
+}
+
+fn late(holder: Holder, event: &Event, by: Span, around: &mut Around<'_>) {
+    (around.out)(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
+}
+
+fn vanished(held: &Hold, key: &str, now: Timestamp, quiet: Span, around: &mut Around<'_>) {
+    (around.out)(Found {
+        finding: LockFinding::HolderVanished,
+        certainty: Certainty::Proven,
+        key: key.to_owned(),
+        line: held.line,
+        at: held.last_sign,
+        until: Some(now),
+        lasted: Some(quiet),
+        percent: None,
+        first: held.holder(),
+        second: None,
+        seen_token: None,
+    });
+}

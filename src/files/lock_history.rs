@@ -1,0 +1,413 @@
+//! A lock history, line by line: CSV, or a JSON object a line. It may be longer than memory.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+use serde::de::{Deserialize, Deserializer, Visitor};
+
+use super::cells::trim;
+use super::decode;
+use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
+use super::options::Encoding;
+use super::read::{broken_file, open};
+use super::records::{Broken, Record, Records};
+use crate::core::locks::{Event, EventKind};
+use crate::core::status::status_type;
+use crate::core::time::{Span, TimeError, Timestamp, parse_instant};
+
+/// After how many lines progress is told.
+const TOLD_EVERY: u64 = 1 << 14;
+/// A JSON line longer than this is no event.
+const LONGEST: u64 = 1 << 20;
+/// How many names of nodes are kept to be shared.
+const NODES: usize = 1 << 16;
+
+status_type!(
+    /// A column of a lock history, or a member of its objects.
+    LockColumn {
+        Key = "key",
+        Event = "event",
+        Owner = "owner",
+        Token = "token",
+        LeaseMs = "lease_ms",
+        At = "at",
+        Node = "node",
+        Result = "result",
+    }
+);
+
+const COLUMNS: usize = LockColumn::ALL.len();
+
+/// How a lock history is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LockOptions {
+    pub encoding: Encoding,
+    /// The zone of times that have no offset; without it they are refused.
+    pub timezone: Option<Tz>,
+}
+
+/// Reads a history; `take` gets its events and says why it refuses one, `progress` is told how many lines
+/// there were. What was detected is returned, for a person to know.
+///
+/// # Errors
+/// Every fault of the file. What was taken before is then worth nothing.
+pub fn read_lock_history(
+    path: &Path,
+    options: &LockOptions,
+    take: &mut dyn FnMut(Event) -> Result<(), LockRefusal>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<String>, Faults> {
+    let mut faults = FileFaults::new(path.display().to_string(), None);
+    let mut notes = Vec::new();
+    let mut reading = Reading { options, take, progress, nodes: HashMap::new(), count: 0 };
+    match decode::open(path, options.encoding) {
+        Err(problem) => faults.add(Place::default(), None, problem),
+        Ok(mut text) => {
+            let mut first = [0];
+            let is_json = text.input.read(&mut first).is_ok_and(|read| read == 1) && first[0] == b'{';
+            if is_json {
+                let input = first.as_slice().chain(text.input);
+                reading.json_lines(BufReader::with_capacity(1 << 18, input), &mut faults);
+            } else if let Some((records, _)) = open(path, options.encoding, &mut faults, &mut notes) {
+                reading.csv(records, &mut faults, &mut notes);
+            }
+        }
+    }
+    faults.sort();
+    if faults.count > 0 { Err(Faults { files: vec![faults] }) } else { Ok(notes) }
+}
+
+/// Why an event that can be read is refused, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRefusal {
+    pub problem: String,
+    pub hint: String,
+}
+
+/// The texts of one event, by column; `None` for one that is empty or not there.
+type Cells<'a> = [Option<&'a str>; COLUMNS];
+
+struct Reading<'a> {
+    options: &'a LockOptions,
+    take: &'a mut dyn FnMut(Event) -> Result<(), LockRefusal>,
+    progress: &'a mut dyn FnMut(u64),
+    nodes: HashMap<String, Arc<str>>,
+    count: u64,
+}
+
+impl Reading<'_> {
+    fn csv(&mut self, mut records: Records<impl Read>, faults: &mut FileFaults, notes: &mut Vec<String>) {
+        let header = match records.next() {
+            Ok(Some(record)) => Header::read(&record, faults, notes),
+            Ok(None) => {
+                return faults.add(
+                    Place::default(),
+                    None,
+                    Problem::new("the file is empty: it has not even a header"),
+                );
+            }
+            Err(broken) => return broken_file(broken, Place::line(records.line()), faults),
+        };
+        while faults.count == 0 || header.is_whole() {
+            let record = match records.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(broken) => {
+                    let cell = match broken {
+                        Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => header.place(cell),
+                        Broken::Io(_) | Broken::TooLong => Place::default(),
+                    };
+                    return broken_file(broken, Place { line: Some(records.line()), ..cell }, faults);
+                }
+            };
+            if let Some(cell) = record.after_quote {
+                let place = Place { line: Some(record.line), ..header.place(cell) };
+                faults.add(
+                    place,
+                    Some(record.cell(cell)),
+                    Problem::new("text after the closing quotation mark"),
+                );
+                continue;
+            }
+            if record.len() != header.names.len() {
+                let problem = format!("{} cells, but the header has {}", record.len(), header.names.len());
+                faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
+                continue;
+            }
+            let cells = header
+                .places
+                .map(|place| place.map(|p| trim(record.cell(p))).filter(|text| !text.is_empty()));
+            let place = |column: LockColumn| match header.places[column as usize] {
+                Some(index) => header.place(index),
+                None => Place { line: None, column: Some(column.as_str()), index: None },
+            };
+            self.event(record.line, &cells, &place, faults);
+        }
+    }
+
+    fn json_lines(&mut self, mut input: impl BufRead, faults: &mut FileFaults) {
+        let (mut line, mut bytes) = (0, Vec::new());
+        loop {
+            bytes.clear();
+            line += 1;
+            match input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) => return broken_file(Broken::Io(e), Place::line(line), faults),
+            }
+            let whole = bytes.last() == Some(&b'\n') || (bytes.len() as u64) < LONGEST;
+            let text = bytes.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Object<'_>>(text) {
+                _ if !whole => return broken_file(Broken::TooLong, Place::line(line), faults),
+                Err(e) => {
+                    let shown = String::from_utf8_lossy(text);
+                    let problem = Problem::new(format!("not one JSON object of texts and numbers: {e}"));
+                    faults.add(Place::line(line), Some(&shown), problem);
+                }
+                Ok(object) => {
+                    let cells =
+                        object.0.each_ref().map(|text| text.as_deref().map(trim).filter(|t| !t.is_empty()));
+                    let place =
+                        |column: LockColumn| Place { line: None, column: Some(column.as_str()), index: None };
+                    self.event(line, &cells, &place, faults);
+                }
+            }
+        }
+        if self.count == 0 && faults.count == 0 {
+            faults.add(Place::default(), None, Problem::new("there is no event in it"));
+        }
+    }
+
+    fn event<'p>(
+        &mut self,
+        line: u64,
+        cells: &Cells<'_>,
+        place: &dyn Fn(LockColumn) -> Place<'p>,
+        faults: &mut FileFaults,
+    ) {
+        self.count += 1;
+        if self.count.is_multiple_of(TOLD_EVERY) {
+            (self.progress)(self.count);
+        }
+        let read = event(line, cells, self.options, &mut |node| self.shared(node));
+        let refused = read.and_then(|event| {
+            (self.take)(event)
+                .map_err(|refusal| (LockColumn::At, Problem::new(refusal.problem).hint(refusal.hint)))
+        });
+        if let Err((column, problem)) = refused {
+            let place = Place { line: Some(line), ..place(column) };
+            faults.add(place, Some(cells[column as usize].unwrap_or_default()), problem);
+        }
+    }
+
+    /// One text for all events of a node.
+    fn shared(&mut self, node: &str) -> Arc<str> {
+        if let Some(known) = self.nodes.get(node) {
+            return known.clone();
+        }
+        if self.nodes.len() == NODES {
+            self.nodes.clear();
+        }
+        let shared: Arc<str> = node.into();
+        self.nodes.insert(node.to_owned(), shared.clone());
+        shared
+    }
+}
+
+/// The event that some texts are, or which of them is at fault.
+fn event(
+    line: u64,
+    cells: &Cells<'_>,
+    options: &LockOptions,
+    shared: &mut dyn FnMut(&str) -> Arc<str>,
+) -> Result<Event, (LockColumn, Problem)> {
+    let cell = |column: LockColumn| cells[column as usize];
+    let needed = |column: LockColumn, why: &str| {
+        cell(column).ok_or_else(|| (column, Problem::new(format!("required{why}, but empty"))))
+    };
+    let kind = needed(LockColumn::Event, "")?;
+    let kind: EventKind = kind.to_ascii_lowercase().parse().map_err(|_| {
+        let known = EventKind::NAMES.join(", ");
+        (LockColumn::Event, Problem::new(format!("no event of a lock; there are {known}")))
+    })?;
+    let of_kind = format!(" of {kind}");
+    let key = if kind.needs_key() {
+        needed(LockColumn::Key, &of_kind)?
+    } else {
+        cell(LockColumn::Key).unwrap_or("")
+    };
+    let owner =
+        if kind.needs_owner() { Some(needed(LockColumn::Owner, &of_kind)?) } else { cell(LockColumn::Owner) };
+    if kind == EventKind::Pause && owner.is_none() {
+        needed(LockColumn::Node, " of a pause without owner")?;
+    }
+    let token = cell(LockColumn::Token).map(str::parse::<i64>).transpose();
+    let token = token.map_err(|_| (LockColumn::Token, Problem::new("not a whole number")))?;
+    let lease = match cell(LockColumn::LeaseMs) {
+        // What Redis says of a key that does not expire.
+        None | Some("-1") if kind != EventKind::Pause => None,
+        text => Some(milliseconds(text.unwrap_or_default()).ok_or_else(|| {
+            (
+                LockColumn::LeaseMs,
+                Problem::new("not a whole number of milliseconds, at least 1")
+                    .hint("an acquire without expiry has none; of a pause it is how long it was"),
+            )
+        })?),
+    };
+    let at = instant(needed(LockColumn::At, "")?, options.timezone)?;
+    let done = Event::is_done(cell(LockColumn::Result).unwrap_or("ok")).ok_or_else(|| {
+        let hint = "ok or refused; empty for ok";
+        (LockColumn::Result, Problem::new("neither that it was done nor that it was refused").hint(hint))
+    })?;
+    Ok(Event {
+        line,
+        key: key.to_owned(),
+        kind,
+        owner: owner.map(str::to_owned),
+        token,
+        lease,
+        at,
+        node: cell(LockColumn::Node).map(shared),
+        done,
+    })
+}
+
+fn milliseconds(text: &str) -> Option<Span> {
+    let ms: i64 = text.parse().ok().filter(|ms| *ms > 0)?;
+    ms.checked_mul(1000).map(Span::from_micros)
+}
+
+fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, (LockColumn, Problem)> {
+    parse_instant(text, zone).map_err(|e| {
+        let problem = Problem::new(e.to_string());
+        let problem = match e {
+            TimeError::NoOffset => problem.hint("--timezone says in which zone times without an offset are"),
+            _ => problem,
+        };
+        (LockColumn::At, problem)
+    })
+}
+
+/// Which cell of a record is what.
+struct Header {
+    names: Vec<String>,
+    places: [Option<usize>; COLUMNS],
+}
+
+impl Header {
+    fn read(record: &Record<'_>, faults: &mut FileFaults, notes: &mut Vec<String>) -> Self {
+        let names: Vec<String> = record.iter().map(|name| trim(name).to_lowercase()).collect();
+        let mut header = Self { names, places: [None; COLUMNS] };
+        for (place, name) in header.names.iter().enumerate() {
+            let Ok(column) = name.parse::<LockColumn>() else {
+                notes.push(format!("a column that no event has is left aside: {}", Quoted(name)));
+                continue;
+            };
+            if header.places[column as usize].replace(place).is_some() {
+                let at = Place { line: Some(record.line), ..header.place(place) };
+                faults.add(at, None, Problem::new("stands in the header twice"));
+            }
+        }
+        for column in [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At] {
+            if header.places[column as usize].is_none() {
+                let at = Place { line: Some(record.line), column: Some(column.as_str()), index: None };
+                let hint = format!("the first line names the columns: {}", LockColumn::NAMES.join(","));
+                let problem = Problem::new("the header has no such column, and it is required");
+                faults.add(at, None, problem.hint(hint));
+            }
+        }
+        header
+    }
+
+    /// Whether lines under it can be read.
+    fn is_whole(&self) -> bool {
+        [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At]
+            .iter()
+            .all(|column| self.places[*column as usize].is_some())
+    }
+
+    fn place(&self, place: usize) -> Place<'_> {
+        Place { line: None, column: self.names.get(place).map(String::as_str), index: Some(place) }
+    }
+}
+
+/// The members of one object that an event has, as texts.
+#[derive(Default)]
+struct Object<'a>([Option<Cow<'a, str>>; COLUMNS]);
+
+/// A text, a number, true, false or null, as text.
+struct Scalar<'a>(Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut members: A,
+            ) -> Result<Object<'de>, A::Error> {
+                let mut object = Object::default();
+                while let Some(Scalar(name)) = members.next_key()? {
+                    match name.unwrap_or_default().parse::<LockColumn>() {
+                        Ok(column) => object.0[column as usize] = members.next_value::<Scalar<'_>>()?.0,
+                        Err(_) => _ = members.next_value::<serde::de::IgnoredAny>()?,
+                    }
+                }
+                Ok(object)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Scalar<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a whole number")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Scalar(Some(Cow::Borrowed(text))))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Scalar(Some(Cow::Owned(text.to_owned()))))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Scalar(Some(Cow::Owned(number.to_string()))))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(Scalar(Some(Cow::Owned(number.to_string()))))
+            }
+
+            fn visit_bool<E>(self, yes: bool) -> Result<Self::Value, E> {
+                Ok(Scalar(Some(Cow::Borrowed(if yes { "true" } else { "false" }))))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Scalar(None))
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}

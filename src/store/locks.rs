@@ -1,0 +1,74 @@
+//! A lock history that lies in a table, read through a SELECT of the site's.
+
+use futures_util::TryStreamExt as _;
+
+use super::Store;
+use super::rows::Reader;
+use super::sql::{Statement, Values, statements};
+use crate::core::locks::{Event, EventKind};
+use crate::core::time::Span;
+use crate::error::{Error, Result};
+
+impl Store {
+    /// The events that a site's SELECT gives, by time, one by one. It stands within ours, so it can change nothing.
+    ///
+    /// # Errors
+    /// Usage, where it is not one SELECT, or a row is no event.
+    pub async fn each_lock_event(
+        &self,
+        select: &str,
+        mut take: impl FnMut(Event) -> Result<()>,
+    ) -> Result<()> {
+        let [select] = statements(select)[..] else {
+            return Err(Error::usage("the query of the lock history is not one SELECT")
+                .hint("SELECT … AS lock_key, … AS event, … AS at_us FROM …, without a semicolon inside"));
+        };
+        let database = self.journal();
+        let history = format!("(\n{select}\n) AS history");
+        let statement = Statement::new(
+            self.queries.get("locks/history")?,
+            &[("history", &history)],
+            &Values::new(),
+            database.dialect,
+        )?;
+        let mut connection = database.connection().await?;
+        let mut rows = database.stream(&mut connection, &statement);
+        let mut line = 0;
+        while let Some(row) = rows.try_next().await? {
+            line += 1;
+            take(event(&Reader::new(&row, format!("row {line} of the lock history")), line)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn event(row: &Reader<'_>, line: u64) -> Result<Event> {
+    let kind: EventKind = row.parsed("event")?;
+    let text = |column| row.text(column).map(|text| text.filter(|text| !text.is_empty()));
+    let (key, owner, node) = (text("lock_key")?, text("owner")?, text("node")?);
+    if kind.needs_key() && key.is_none() {
+        return Err(row.bad("lock_key", format!("{kind} needs a key")));
+    }
+    if kind.needs_owner() && owner.is_none() {
+        return Err(row.bad("owner", format!("{kind} needs an owner")));
+    }
+    let result = text("result")?;
+    let done = match &result {
+        None => Some(true),
+        Some(result) => Event::is_done(result),
+    };
+    Ok(Event {
+        line,
+        key: key.unwrap_or_default(),
+        kind,
+        owner,
+        token: row.int_or_null("token")?,
+        lease: row
+            .int_or_null("lease_ms")?
+            .filter(|ms| *ms > 0)
+            .map(|ms| Span::from_micros(ms.saturating_mul(1000))),
+        at: row.time("at_us")?,
+        node: node.map(Into::into),
+        done: done.ok_or_else(|| row.bad("result", "neither ok nor refused"))?,
+    })
+}

@@ -1,0 +1,148 @@
+//! Schedules of holders with injected faults are classified exactly as injected.
+
+use onefold::core::locks::{Audit, Certainty, Event, LockFinding, Rules};
+use proptest::prelude::*;
+
+use crate::story::{FATES, Fate, Scene, Story, by_stamp, judged, ms, names, scene};
+
+const HARMLESS: [Fate; 4] =
+    [Fate::Clean, Fate::Dies, Fate::DiesAndIsStolenFrom, Fate::WritesLate { taken: false }];
+
+/// Whatever comes after a key without expiry is not heard of.
+fn playable(scenes: &[Scene]) -> &[Scene] {
+    let end = scenes.iter().position(|s| s.fate == Fate::Vanishes).map_or(scenes.len(), |at| at + 1);
+    &scenes[..end]
+}
+
+fn expected(keys: &[Vec<Scene>]) -> Vec<LockFinding> {
+    let scenes = keys.iter().flat_map(|scenes| playable(scenes));
+    let mut all: Vec<_> = scenes.flat_map(|scene| scene.fate.found()).copied().collect();
+    all.sort();
+    all
+}
+
+fn told(keys: &[Vec<Scene>], clocks: &[i64], gap: i64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (key, scenes) in keys.iter().enumerate() {
+        let mut story = Story::new(key, clocks, 0);
+        playable(scenes).iter().for_each(|scene| story.play(*scene, gap));
+        if key == 0 {
+            story.ends();
+        }
+        events.append(&mut story.events);
+    }
+    by_stamp(events)
+}
+
+/// Lines that are each at most `window` behind the newest before them, in an order that the numbers give.
+fn shuffled(events: &[Event], window: i64, by: &[i64]) -> Vec<Event> {
+    let mut late: Vec<_> = events
+        .iter()
+        .enumerate()
+        .map(|(i, event)| (event.at.micros() + by[i % by.len()].rem_euclid(window * 1000 + 1), i))
+        .collect();
+    late.sort_unstable();
+    late.into_iter().map(|(_, i)| events[i].clone()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn faults_are_classified_exactly_as_injected(
+        keys in prop::collection::vec(prop::collection::vec(scene(&FATES, 400..900), 1..12), 1..4),
+        gap in 0_i64..50_000,
+        by in prop::collection::vec(0_i64..1_000_000, 1..50),
+    ) {
+        let events = told(&keys, &[0, 0, 0], gap);
+        let (found, _) = judged(&events, Rules::default(), ms(0));
+        prop_assert_eq!(names(&found, Certainty::Proven), expected(&keys));
+        prop_assert_eq!(names(&found, Certainty::Possible), []);
+        // A little out of order, it is the same history.
+        let (again, _) = judged(&shuffled(&events, 300, &by), Rules::default(), ms(300));
+        prop_assert_eq!(again, found);
+    }
+
+    #[test]
+    fn clocks_that_differ_raise_no_false_alarm_and_hide_no_fault_that_is_longer(
+        keys in prop::collection::vec(prop::collection::vec(scene(&FATES, 400..900), 1..12), 1..4),
+        clocks in prop::collection::vec(-50_i64..=50, 2..6),
+        gap in 0_i64..500,
+    ) {
+        let rules = Rules { skew: ms(100), ..Rules::default() };
+        let (found, _) = judged(&told(&keys, &clocks, gap), rules, ms(0));
+        prop_assert_eq!(names(&found, Certainty::Proven), expected(&keys));
+        // What is only possible is no longer than clocks explain.
+        for f in found.iter().filter(|f| f.certainty == Certainty::Possible) {
+            prop_assert!(f.lasted.is_none_or(|lasted| lasted <= ms(100)), "{:?}", f);
+        }
+    }
+
+    #[test]
+    fn a_clean_schedule_raises_no_alarm(
+        keys in prop::collection::vec(prop::collection::vec(scene(&HARMLESS, 1..900), 1..20), 1..5),
+        gap in 0_i64..50_000,
+    ) {
+        let (found, audited) = judged(&told(&keys, &[0, 0], gap), Rules::default(), ms(0));
+        prop_assert_eq!(found, []);
+        prop_assert_eq!(audited.unknown, 0);
+        prop_assert_eq!(audited.keys, keys.len() as u64 + 1);
+    }
+
+    #[test]
+    fn an_overlap_shorter_than_the_skew_is_possible_and_not_proven(later in 1_i64..100) {
+        let scene = Scene { fate: Fate::GivenTwice, work_percent: 10, later_ms: later };
+        let events = told(&[vec![scene]], &[0, 0, 0], 0);
+        let certainty = |skew| {
+            let rules = Rules { skew: ms(skew), ..Rules::default() };
+            let (found, _) = judged(&events, rules, ms(0));
+            found.iter().find(|f| f.finding == LockFinding::GrantedTwice).map(|f| f.certainty)
+        };
+        prop_assert_eq!(certainty(later), Some(Certainty::Possible));
+        prop_assert_eq!(certainty(later - 1), Some(Certainty::Proven));
+        // One node has one clock.
+        let rules = Rules { skew: ms(100), ..Rules::default() };
+        let (found, _) = judged(&told(&[vec![scene]], &[0], 0), rules, ms(0));
+        prop_assert_eq!(names(&found, Certainty::Possible), []);
+    }
+}
+
+#[test]
+fn a_line_that_is_too_late_is_named() {
+    use onefold::core::locks::InOrder;
+    let scene = Scene { fate: Fate::Clean, work_percent: 50, later_ms: 1 };
+    let events = told(&[vec![scene]], &[0], 0);
+    let mut in_order = InOrder::new(ms(100));
+    in_order.push(events[1].clone()).unwrap();
+    let late = in_order.push(events[0].clone()).unwrap_err();
+    assert_eq!((late.line, late.behind), (1, ms(2500)));
+}
+
+#[test]
+fn what_is_forgotten_loses_no_finding() {
+    let mut events = Vec::new();
+    let mut keys = Vec::new();
+    for i in 0..3000 {
+        let scene = Scene { fate: FATES[i % FATES.len()], work_percent: 30, later_ms: 500 };
+        let mut story = Story::new(i, &[0, 0, 0], i as i64 * 1000);
+        story.play(scene, 0);
+        events.append(&mut story.events);
+        keys.push(vec![scene]);
+    }
+    let mut end = Story::new(3000, &[0], 3_000_000);
+    end.ends();
+    events.append(&mut end.events);
+    let rules = Rules { forget_after: ms(30_000), ..Rules::default() };
+    let mut most = 0;
+    let (mut found, mut audit) = (Vec::new(), Audit::new(rules));
+    for event in by_stamp(events) {
+        audit.event(&event, &mut |f| found.push(f));
+        audit.sweep(event.at, &mut |f| found.push(f));
+        most = most.max(audit.kept());
+    }
+    _ = audit.end(&mut |f| found.push(f));
+    assert_eq!(names(&found, Certainty::Proven), expected(&keys));
+    // Those without expiry are held for ever; of the others only the newest are there.
+    let for_ever = keys.iter().filter(|scenes| scenes[0].fate == Fate::Vanishes).count();
+    assert!(most < for_ever + 100, "{most}");
+}
