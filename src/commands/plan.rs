@@ -147,7 +147,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         write_new_json(path, &plan)?;
     }
     // Who reads no JSON of files is not made to wait for that of a million intents; what a playbook types is read.
-    let json = if config.format.is_json() || args.files.is_none() { json!(plan) } else { json!(plan.without_intents()) };
+    let json = if config.format.is_json() || args.files.is_none() {
+        json!(plan)
+    } else {
+        json!(plan.without_intents())
+    };
     let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, unlisted, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {

@@ -1,0 +1,186 @@
+//! The first pass over payments, holds and messages: of each row its order, its place and its mark.
+
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+
+use super::orders::{NO_ORDER, Orders, maybe};
+use super::source::{Source, meet};
+use crate::core::plain::{LoneOrder, Mark};
+use crate::core::policy::Policy;
+use crate::core::status::{HoldStatus, Ledger, MessageStatus, PaymentStatus};
+use crate::core::time::Timestamp;
+use crate::files::cells::Cells;
+use crate::files::options::ReadOptions;
+
+/// One row of payments, inventory or messages: its order, its place in its piece and its mark.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub(super) order: u32,
+    pub(super) at_and_mark: u32,
+}
+
+impl Row {
+    pub(super) fn new(order: u32, at: u32, mark: Mark) -> Self {
+        Self { order, at_and_mark: at << 10 | u32::from(mark.bits()) }
+    }
+
+    pub(super) fn mark(self) -> Mark {
+        Mark::from_bits((self.at_and_mark & 0x3ff) as u16)
+    }
+
+    pub(super) fn at(self) -> u64 {
+        u64::from(self.at_and_mark >> 10)
+    }
+}
+
+/// What the first pass keeps of a piece of another ledger than orders.
+#[derive(Default)]
+pub(super) struct Attached {
+    pub(super) rows: Vec<Row>,
+    /// Hashes of (tenant, id) of all rows.
+    pub(super) ids: Vec<u64>,
+    /// Hashes of (tenant, user, show) of the rows without an order.
+    pub(super) orphan_places: Vec<u64>,
+    /// Hashes of (tenant, provider, transaction), and the orders of those payments.
+    pub(super) transactions: Vec<(u64, u32)>,
+    pub(super) range: Range<u64>,
+}
+
+impl Attached {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), ids: Vec::with_capacity(rows), ..Self::default() }
+    }
+
+    /// Whether the pieces are those of one file without an id that comes twice.
+    pub(super) fn are_one_file(pieces: &[Self]) -> bool {
+        meet(pieces.iter().map(|piece| &piece.range))
+            && all_differ(pieces.iter().flat_map(|piece| piece.ids.iter().copied()).collect())
+    }
+}
+
+pub(super) struct FirstPass<'a> {
+    pub(super) orders: &'a Orders,
+    pub(super) options: &'a ReadOptions,
+    pub(super) policy: &'a Policy,
+    pub(super) as_of: Timestamp,
+    pub(super) hashing: &'a RandomState,
+}
+
+impl FirstPass<'_> {
+    pub(super) fn read(&self, source: &Source<'_>, piece: usize) -> Option<Attached> {
+        let mut read = Attached::with_capacity(source.rows_at_most());
+        let range = source.read_piece(piece, self.options, |at, cells| match source.ledger {
+            Ledger::Orders => None,
+            Ledger::Payments => self.payment(at, cells, &mut read),
+            Ledger::Inventory => self.hold(at, cells, &mut read),
+            Ledger::Messages => self.message(at, cells, &mut read),
+        })?;
+        read.range = range;
+        Some(read)
+    }
+
+    /// The order that a row names. One that names none, or one that is not there, is an orphan of its place.
+    pub(super) fn order(
+        &self,
+        tenant_id: &str,
+        order_id: &str,
+        place: (&str, &str),
+        read: &mut Attached,
+    ) -> u32 {
+        let order = maybe(order_id).and_then(|order_id| self.orders.find(tenant_id, order_id, self.hashing));
+        order.unwrap_or_else(|| {
+            read.orphan_places.push(self.hashing.hash_one((tenant_id, place.0, place.1)));
+            NO_ORDER
+        })
+    }
+
+    /// The mark of a row; it is asked for where there is an order.
+    pub(super) fn mark(&self, order: u32, mark: impl FnOnce(&LoneOrder<'_>) -> Mark) -> Mark {
+        if order == NO_ORDER { Mark::ODD } else { mark(&self.orders.get(order)) }
+    }
+
+    pub(super) fn payment(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+        let id = cells.take_text()?;
+        let tenant_id = cells.take_text()?;
+        let order_id = cells.take_text()?;
+        let user_id = cells.take_text()?;
+        let show_id = cells.take_text()?;
+        let _session_id = cells.take_text()?;
+        let amount_minor = cells.take()?;
+        let refunded_minor = cells.take()?;
+        let currency = cells.take()?;
+        let provider = cells.take_text()?;
+        let transaction = cells.take_text()?;
+        let status: PaymentStatus = cells.take()?;
+        let created_at: Timestamp = cells.take()?;
+        let captured_at: Option<Timestamp> = cells.take()?;
+        let _version = cells.take_text()?;
+
+        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let order = self.order(tenant_id, order_id, (user_id, show_id), read);
+        if !transaction.is_empty() {
+            let hash = self.hashing.hash_one((tenant_id, provider, transaction));
+            read.transactions.push((hash, order));
+        }
+        let mark = self.mark(order, |order| {
+            let captured_at = captured_at.unwrap_or(created_at);
+            let amounts = (amount_minor, refunded_minor, currency);
+            Mark::of_payment(order, (user_id, show_id), amounts, status, captured_at, self.policy)
+        });
+        read.rows.push(Row::new(order, at, mark));
+        Some(())
+    }
+
+    pub(super) fn hold(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+        let id = cells.take_text()?;
+        let tenant_id = cells.take_text()?;
+        let order_id = cells.take_text()?;
+        let user_id = cells.take_text()?;
+        let show_id = cells.take_text()?;
+        let _session_id = cells.take_text()?;
+        let item = cells.take_text()?;
+        let quantity = cells.take()?;
+        let status: HoldStatus = cells.take()?;
+        let _created_at: Timestamp = cells.take()?;
+        let expires_at: Option<Timestamp> = cells.take()?;
+        let _version = cells.take_text()?;
+
+        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let order = self.order(tenant_id, order_id, (user_id, show_id), read);
+        let mark = self.mark(order, |order| {
+            Mark::of_hold(order, (user_id, show_id), maybe(item), quantity, status, expires_at, self.as_of)
+        });
+        read.rows.push(Row::new(order, at, mark));
+        Some(())
+    }
+
+    pub(super) fn message(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+        let id = cells.take_text()?;
+        let tenant_id = cells.take_text()?;
+        let _key = cells.take_text()?;
+        let topic = cells.take_text()?;
+        let order_id = cells.take_text()?;
+        let user_id = cells.take_text()?;
+        let show_id = cells.take_text()?;
+        let _session_id = cells.take_text()?;
+        let status: MessageStatus = cells.take()?;
+        let _attempts: i64 = cells.take()?;
+        let _trace_id = cells.take_text()?;
+        let _created_at: Timestamp = cells.take()?;
+        let _version = cells.take_text()?;
+
+        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let order = self.order(tenant_id, order_id, (user_id, show_id), read);
+        let mark = if order == NO_ORDER { Mark::ODD } else { Mark::of_message(topic, status) };
+        read.rows.push(Row::new(order, at, mark));
+        Some(())
+    }
+}
+
+/// Whether all hashes differ.
+pub(super) fn all_differ(mut hashes: Vec<u64>) -> bool {
+    hashes.sort_unstable();
+    hashes.is_sorted_by(|a, b| a < b)
+}

@@ -1,0 +1,144 @@
+//! A file that is read in pieces, side by side.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+use super::layout::Copied;
+use crate::core::status::Ledger;
+use crate::files::cells::{Cells, Reading};
+use crate::files::decode;
+use crate::files::faults::{FileFaults, Note};
+use crate::files::header::Header;
+use crate::files::options::{Encoding, ReadOptions};
+use crate::files::read::{noted, open};
+use crate::files::records::{Record, Records};
+use crate::files::table::{Column, FileRow};
+
+/// A file whose bytes are its text, and the way its rows stand in it.
+pub(super) struct Source<'p> {
+    pub(super) path: &'p Path,
+    pub(super) ledger: Ledger,
+    pub(super) columns: &'static [Column],
+    pub(super) header: Header,
+    pub(super) delimiter: u8,
+    /// Where its rows begin, how long it is and how long its pieces are, in bytes.
+    pub(super) begin: u64,
+    pub(super) length: u64,
+    pub(super) piece: u64,
+}
+
+impl<'p> Source<'p> {
+    pub(super) fn open<R: FileRow>(
+        path: &'p Path,
+        options: &ReadOptions,
+        piece: u64,
+        notes: &mut Vec<Note>,
+    ) -> Option<Self> {
+        let text = decode::open(path, options.encoding).ok()?;
+        if text.marked || text.encoding != Encoding::Utf8 {
+            return None;
+        }
+        let mut faults = FileFaults::new("", Some(R::LEDGER));
+        let mut told = Vec::new();
+        let (mut records, _) = open(path, options.encoding, &mut faults, &mut told)?;
+        let header = records.next().ok()??;
+        let header = Header::read(&header, R::LEDGER, R::COLUMNS, options, &mut faults);
+        if faults.count > 0 {
+            return None;
+        }
+        told.extend(header.notes.iter().cloned());
+        notes.extend(noted(path, R::LEDGER, told));
+        let length = path.metadata().ok()?.len();
+        let (begin, delimiter) = (records.offset(), records.delimiter);
+        Some(Self { path, ledger: R::LEDGER, columns: R::COLUMNS, header, delimiter, begin, length, piece })
+    }
+
+    pub(super) fn pieces(&self) -> usize {
+        (self.length.saturating_sub(self.begin)).div_ceil(self.piece) as usize
+    }
+
+    /// How many rows a piece has, where they are not unusually short: room is made for them at once.
+    pub(super) fn rows_at_most(&self) -> usize {
+        self.piece.min(self.length) as usize / 96
+    }
+
+    pub(super) fn piece(&self, piece: usize) -> Range<u64> {
+        let begin = self.begin + piece as u64 * self.piece;
+        begin..begin + self.piece
+    }
+
+    pub(super) fn records(&self, from: u64) -> Option<Records<File>> {
+        let mut file = File::open(self.path).ok()?;
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut records = Records::at(from, file);
+        records.delimiter = self.delimiter;
+        Some(records)
+    }
+
+    pub(super) fn reading<'o>(&self, options: &'o ReadOptions) -> Reading<'o> {
+        Reading::new(options, self.ledger, self.columns.len(), FileFaults::new("", None))
+    }
+
+    /// Takes the cells of every record that begins in a piece; gives where the first of them begins, and
+    /// the first after them.
+    pub(super) fn read_piece(
+        &self,
+        piece: usize,
+        options: &ReadOptions,
+        mut take: impl FnMut(u32, &mut Cells<'_, '_>) -> Option<()>,
+    ) -> Option<Range<u64>> {
+        let Range { start, end } = self.piece(piece);
+        let mut records = self.records(if piece == 0 { start } else { start - 1 })?;
+        if piece > 0 {
+            // It is the end of the record before, unless that one holds line ends: then the pieces do not meet.
+            records.skip_line().ok()?;
+        }
+        let mut reading = self.reading(options);
+        let (mut first, mut after) = (None, u64::MAX);
+        while let Some(record) = records.next().ok()? {
+            first.get_or_insert(record.offset);
+            if record.offset >= end {
+                after = record.offset;
+                break;
+            }
+            let mut cells = self.cells(&record, &mut reading)?;
+            take((record.offset - start) as u32, &mut cells)?;
+        }
+        reading.is_silent().then(|| first.unwrap_or(after)..after)
+    }
+
+    /// The rows of a stretch; `None` where they are not as they were.
+    pub(super) fn parse<R: FileRow>(
+        &self,
+        copied: &[Copied],
+        stretch: usize,
+        options: &ReadOptions,
+    ) -> Option<Vec<R>> {
+        let text = copied.iter().map(|piece| piece.of(stretch)).collect::<Vec<_>>().concat();
+        let mut records = Records::new(&text[..]);
+        records.delimiter = self.delimiter;
+        let mut reading = self.reading(options);
+        let mut rows = Vec::with_capacity(text.len() / 128);
+        while let Some(record) = records.next().ok()? {
+            rows.push(R::read(&mut self.cells(&record, &mut reading)?)?);
+        }
+        Some(rows)
+    }
+
+    pub(super) fn cells<'c, 'o>(
+        &'c self,
+        record: &'c Record<'c>,
+        reading: &'c mut Reading<'o>,
+    ) -> Option<Cells<'c, 'o>> {
+        let is_whole = record.after_quote.is_none() && record.len() == self.header.width();
+        is_whole.then(|| Cells::new(self.columns, &self.header, record, reading))
+    }
+}
+
+/// Whether pieces of one file meet: each begins where the one before it ends.
+pub(super) fn meet<'r>(mut pieces: impl Iterator<Item = &'r Range<u64>>) -> bool {
+    let Some(mut before) = pieces.next() else { return true };
+    pieces.all(|piece| std::mem::replace(&mut before, piece).end == piece.start)
+}
