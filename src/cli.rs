@@ -68,8 +68,8 @@ struct Global {
     /// Print one JSON object instead of text and tables; an error is one on stderr
     #[arg(long, global = true)]
     json: bool,
-    /// What to write: table, json, or jsonl (an object a line while it goes on, the result last); `report`
-    /// and `trace` also write csv, xlsx and html
+    /// What to write: table, json, or jsonl (an object a line while it goes on, the result last); `report`,
+    /// `trace` and `locks audit` also write csv, xlsx and html
     #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
     /// No progress and no notes on stderr
