@@ -20,10 +20,11 @@ impl Store {
         let os_user = if is_mapped() {
             String::new()
         } else {
-            whoami::username().map_err(|e| {
+            let name = whoami::username().map_err(|e| {
                 Error::failure(format!("the operating system does not say who runs this: {e}"))
                     .hint("give this user id a name, as in /etc/passwd")
-            })?
+            })?;
+            if is_made_up(&name) { String::new() } else { name }
         };
         let journal = self.journal();
         let dialect = journal.dialect;
@@ -65,7 +66,7 @@ impl Store {
         }
         let entry = Entry::new(Event::Approved, &approval.actor, approval.at)
             .plan(&approval.plan_id)
-            .note(format!("{} by {}: {}", approval.digest, approval.by, approval.because));
+            .note(told(approval));
         self.append_on(tx, &entry).await?;
         Ok(true)
     }
@@ -82,16 +83,18 @@ impl Store {
         let statement = journal.statement(&self.queries, "approvals/of_digest", &values)?;
         let decode = |row| {
             let r = Reader::new(row, "onefold_approvals");
-            Ok(Approval {
+            let approval = Approval {
                 plan_id: r.needed("plan_id")?,
                 digest: r.needed("digest")?,
                 by: Person { os_user: r.needed("os_user")?, login: r.needed("login")? },
                 actor: r.needed("actor")?,
                 because: r.needed("because")?,
                 at: r.time("at_us")?,
-            })
+            };
+            // Only a word counts of which the journal tells just so: whose it is, and for what.
+            Ok((r.text("told")?.is_some_and(|note| note == told(&approval))).then_some(approval))
         };
-        journal.fetch(on, &statement).await?.iter().map(decode).collect()
+        journal.fetch(on, &statement).await?.iter().filter_map(|row| decode(row).transpose()).collect()
     }
 
     /// Says that a plan is begun, so that its steps can be claimed; one that is begun already goes on, and no
@@ -142,6 +145,32 @@ impl Store {
             })
             .await
     }
+}
+
+/// What the journal says of a word.
+fn told(approval: &Approval) -> String {
+    format!("{} by {}: {}", approval.digest, approval.by, approval.because)
+}
+
+/// Whether a library was put before the system's own, or gave a name that is not that of the process's real user
+/// id: then the environment says who somebody is.
+fn is_made_up(name: &str) -> bool {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let known: Vec<(&str, &str)> = accounts
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.split(':');
+            Some((parts.next()?, parts.nth(1)?))
+        })
+        .collect();
+    // One user id may have several names, and a name may be known elsewhere only.
+    let of_name: Vec<_> = known.iter().filter(|(other, _)| *other == name).collect();
+    let is_another = match of_name.is_empty() {
+        true => known.iter().any(|(_, id)| *id == uid),
+        false => of_name.iter().all(|(_, id)| *id != uid),
+    };
+    is_another || std::env::var_os("LD_PRELOAD").is_some()
 }
 
 /// Whether this process is in a namespace of user ids of its own, where it may have given itself any.

@@ -45,7 +45,12 @@ impl Store {
         let Some(row) = rows.first() else { return Ok(StandingRule::default()) };
         let r = Reader::new(row, "onefold_rules");
         let rule = serde_json::from_str(&r.needed("rule")?).map_err(|e| r.bad("rule", e))?;
-        Ok(StandingRule { position: r.int("position")?, rule })
+        let standing = StandingRule { position: r.int("position")?, rule };
+        if r.text("told")?.is_none_or(|told| told != standing.rule.to_string()) {
+            return Err(Error::refused("the rule for approvals that stands is not one that the journal tells of")
+                .hint("somebody wrote it into onefold_rules by hand: take that row out, then see `onefold history verify`"));
+        }
+        Ok(standing)
     }
 
     /// Makes the rule that stands as strict as this one, too, and gives it.

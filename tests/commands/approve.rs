@@ -22,6 +22,7 @@ on_each_database![
     small_refunds_need_no_word,
     several_plans_under_one_freeze_add_up,
     a_word_that_the_journal_does_not_tell_of_is_none,
+    a_word_for_one_thing_is_none_for_another_and_a_rule_by_hand_is_none,
     what_cannot_be_approved_is_refused,
     an_old_plan_is_begun_only_where_the_same_would_be_decided,
     a_rule_that_makes_no_sense_is_refused,
@@ -270,6 +271,29 @@ fn a_word_that_the_journal_does_not_tell_of_is_none(site: &Site) {
         .ends(5)
         .prints(&format!("approval of {plan}"))
         .prints("no entry tells of it");
+    untouched(site);
+}
+
+fn a_word_for_one_thing_is_none_for_another_and_a_rule_by_hand_is_none(site: &Site) {
+    let plan = planned(site);
+    let lax = site.configured(REST);
+    site.run(&["approve", "--rule", "--because", "x", "--config", &lax]).ends(6);
+    // The word that the journal tells of, as somebody else's and for the plan.
+    site.sql(
+        "INSERT INTO onefold_approvals (digest, os_user, login, plan_id, actor, because, at_us) \
+         SELECT (SELECT digest FROM onefold_plans), 'bob', login, plan_id, actor, because, at_us FROM onefold_approvals AS a",
+    );
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
+    site.sql(
+        "INSERT INTO onefold_approvals (digest, os_user, login, plan_id, actor, because, at_us) \
+         SELECT digest, 'bob', login, plan_id, actor, because, at_us FROM onefold_approvals AS a WHERE os_user <> 'bob'",
+    );
+    site.run(&["approve", "--rule", "--because", "x", "--config", &lax]).ends(6);
+    let rule = r#"{"required":false,"distinct":false,"over":null}"#;
+    site.sql(&format!("INSERT INTO onefold_rules VALUES (9, '{rule}', 'root', '', 'op', 1)"));
+    for line in [&["plan"][..], &["apply", &plan, "--yes"]] {
+        site.run(line).fails(7, &["is not one that the journal tells of"]);
+    }
     untouched(site);
 }
 

@@ -341,7 +341,9 @@ fn found(finding: LockFinding, event: &Event, first: Holder) -> Found {
 /// The time in which two took themselves for the holder, if there was one.
 fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
     let Some(lost) = front.lost else { return };
-    let other_until = if other.lost.is_some() || other.end.is_some() { other.believed_until() } else { now };
+    // One that goes on holds to its lease's end, also where the history ends before that.
+    let is_over = other.lost.is_some() || other.end.is_some();
+    let other_until = if is_over { other.believed_until() } else { other.believed_until().max(now) };
     let (from, until) = (other.acquired, front.believed_until().min(other_until));
     if until <= from || front.owner == other.owner {
         return;
