@@ -167,7 +167,8 @@ free_port() {
 set_up_postgres() {
     "${as_server[@]}" "$pg_bin/initdb" --pgdata="$dir/postgres" --username=postgres --auth-local=trust \
         --auth-host=password --encoding=UTF8 --locale=C --locale-provider=icu --icu-locale=en-US --no-sync
-    printf '%s\n' "CREATE ROLE $account LOGIN CREATEDB CREATEROLE PASSWORD '$password';" \
+    # A test drops its database at once, also where a session of a user that it made has not ended yet.
+    printf '%s\n' "CREATE ROLE $account LOGIN CREATEDB CREATEROLE IN ROLE pg_signal_backend PASSWORD '$password';" \
         "CREATE DATABASE $account OWNER $account;" |
         "${as_server[@]}" "$pg_bin/postgres" --single -D "$dir/postgres" postgres
 }
