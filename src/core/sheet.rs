@@ -111,6 +111,7 @@ pub fn maybe<'a, T: Into<Cow<'a, str>>>(value: Option<T>) -> Cell<'a> {
     value.map_or(Cell::None, |t| Cell::Text(t.into()))
 }
 
-pub fn number(n: usize) -> Cell<'static> {
-    Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
+/// A count, of whatever width.
+pub fn number(n: impl TryInto<i64>) -> Cell<'static> {
+    Cell::Number(n.try_into().unwrap_or(i64::MAX))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -11,20 +11,14 @@ use serde_json::{Map, Value};
 
 use super::amount::count;
 use super::cells::trim;
-use super::decode;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
+use super::lines::{Lines, Names, TOLD_EVERY, each_object, ended, header, instant, open_lines};
 use super::mangled::{Mangled, mangled};
 use super::options::{BadOption, Encoding};
-use super::read::{broken_file, open};
-use super::records::{Broken, Record, Records};
+use super::records::{Record, Records};
 use crate::core::status::status_type;
-use crate::core::time::{Span, TimeError, Timestamp, parse_instant};
+use crate::core::time::Span;
 use crate::core::trace::access::AccessLine;
-
-/// After how many lines progress is told.
-const TOLD_EVERY: u64 = 1 << 14;
-/// A line of JSON that is longer is no line of a log.
-const LONGEST: u64 = 1 << 20;
 
 status_type!(
     /// A column of an access log, or a member of its objects.
@@ -132,20 +126,12 @@ pub fn read_access(
     }
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, count: 0 };
-    match decode::open(path, options.encoding) {
-        Err(problem) => faults.add(Place::default(), None, problem),
-        Ok(mut text) => {
-            let mut first = [0];
-            if text.input.read(&mut first).is_ok_and(|read| read == 1) && first[0] == b'{' {
-                let input = first.as_slice().chain(text.input);
-                reading.objects(BufReader::with_capacity(1 << 18, input), &mut faults);
-            } else if let Some((records, _)) = open(path, options.encoding, &mut faults, &mut notes) {
-                reading.records(records, &mut faults, &mut notes);
-            }
-        }
+    match open_lines(path, options.encoding, &mut faults, &mut notes) {
+        Some(Lines::Objects(input)) => reading.objects(input, &mut faults),
+        Some(Lines::Records(records)) => reading.records(records, &mut faults, &mut notes),
+        None => {}
     }
-    faults.sort();
-    if faults.count > 0 { Err(Faults { files: vec![faults] }) } else { Ok(notes) }
+    ended(faults, notes)
 }
 
 struct Reading<'r> {
@@ -157,85 +143,36 @@ struct Reading<'r> {
 
 impl Reading<'_> {
     fn records(&mut self, mut records: Records<impl Read>, faults: &mut FileFaults, notes: &mut Vec<String>) {
-        let header = match records.next() {
-            Ok(Some(record)) => Header::read(&record, self.options, faults, notes),
-            Ok(None) => {
-                let problem = Problem::new("the file is empty: it has not even a header");
-                return faults.add(Place::default(), None, problem);
-            }
-            Err(broken) => return broken_file(broken, Place::line(records.line()), faults),
-        };
+        let read =
+            |record: &Record<'_>, faults: &mut FileFaults| Header::read(record, self.options, faults, notes);
+        let Some(header) = header(&mut records, faults, read) else { return };
         // Lines under a header that is at fault would all be at fault.
         if faults.count > 0 {
             return;
         }
-        loop {
-            let record = match records.next() {
-                Ok(Some(record)) => record,
-                Ok(None) => break,
-                Err(broken) => {
-                    let cell = match broken {
-                        Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => header.place(cell),
-                        Broken::Io(_) | Broken::TooLong => Place::default(),
-                    };
-                    return broken_file(broken, Place { line: Some(records.line()), ..cell }, faults);
-                }
+        header.names.each_record(&mut records, faults, |record, faults| {
+            let cell = |column: AccessColumn| {
+                header.places[column as usize].map(|place| Cow::Borrowed(record.cell(place)))
             };
-            if let Some(cell) = record.after_quote {
-                let place = Place { line: Some(record.line), ..header.place(cell) };
-                let problem = Problem::new("text after the closing quotation mark");
-                faults.add(place, Some(record.cell(cell)), problem);
-            } else if record.len() != header.names.len() {
-                let problem = format!("{} cells, but the header has {}", record.len(), header.names.len());
-                faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
-            } else {
-                let cell = |column: AccessColumn| {
-                    header.places[column as usize].map(|place| Cow::Borrowed(record.cell(place)))
-                };
-                let place = |column: AccessColumn| match header.places[column as usize] {
-                    Some(index) => header.place(index),
-                    None => Place { column: Some(column.as_str()), ..Place::default() },
-                };
-                self.line(record.line, &cell, &place, faults);
-            }
-        }
+            let place =
+                |column: AccessColumn| header.names.place_or(header.places[column as usize], column.as_str());
+            self.line(record.line, &cell, &place, faults);
+        });
     }
 
-    fn objects(&mut self, mut input: impl BufRead, faults: &mut FileFaults) {
-        let (mut line, mut bytes) = (0, Vec::new());
-        loop {
-            bytes.clear();
-            line += 1;
-            match input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(e) => return broken_file(Broken::Io(e), Place::line(line), faults),
-            }
-            if bytes.len() as u64 == LONGEST && bytes.last() != Some(&b'\n') {
-                return broken_file(Broken::TooLong, Place::line(line), faults);
-            }
-            let text = bytes.trim_ascii();
-            if text.is_empty() {
-                continue;
-            }
-            match serde_json::from_slice::<Map<String, Value>>(text) {
-                Err(e) => {
-                    let shown = String::from_utf8_lossy(text);
-                    let problem = Problem::new(format!("not one JSON object: {e}"));
-                    faults.add(Place::line(line), Some(&shown), problem);
-                }
-                Ok(object) => {
-                    let options = self.options;
-                    let cell = |column: AccessColumn| match object.get(options.name(column))? {
-                        Value::Null => None,
-                        Value::String(text) => Some(Cow::Borrowed(text.as_str())),
-                        other => Some(Cow::Owned(other.to_string())),
-                    };
-                    let place = |column| Place { column: Some(options.name(column)), ..Place::default() };
-                    self.line(line, &cell, &place, faults);
-                }
-            }
-        }
+    fn objects(&mut self, input: impl BufRead, faults: &mut FileFaults) {
+        each_object(input, "one JSON object", faults, |line, text, faults| {
+            let object = serde_json::from_slice::<Map<String, Value>>(text)?;
+            let options = self.options;
+            let cell = |column: AccessColumn| match object.get(options.name(column))? {
+                Value::Null => None,
+                Value::String(text) => Some(Cow::Borrowed(text.as_str())),
+                other => Some(Cow::Owned(other.to_string())),
+            };
+            let place = |column| Place { column: Some(options.name(column)), ..Place::default() };
+            self.line(line, &cell, &place, faults);
+            Ok(())
+        });
     }
 
     /// Reads one line; every cell of it that is at fault is told.
@@ -315,19 +252,9 @@ impl Reading<'_> {
     }
 }
 
-fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, Problem> {
-    parse_instant(text, zone).map_err(|e| {
-        let problem = Problem::new(e.to_string());
-        match e {
-            TimeError::NoOffset => problem.hint("--timezone says in which zone times without an offset are"),
-            _ => problem,
-        }
-    })
-}
-
 /// Which cell of a record is what.
 struct Header {
-    names: Vec<String>,
+    names: Names,
     places: [Option<usize>; COLUMNS],
 }
 
@@ -338,15 +265,13 @@ impl Header {
         faults: &mut FileFaults,
         notes: &mut Vec<String>,
     ) -> Self {
-        let names: Vec<String> = record.iter().map(|name| trim(name).to_owned()).collect();
-        let mut header = Self { names, places: [None; COLUMNS] };
+        let mut header = Self { names: Names::read(record), places: [None; COLUMNS] };
         let there: Vec<_> = header.names.iter().map(|name| Quoted(name).to_string()).collect();
         let mut assumed = Vec::new();
         for ours in AccessColumn::ALL {
             let theirs = options.name(*ours);
             let is_mapped = theirs != ours.as_str();
-            let found: Vec<_> =
-                header.names.iter().enumerate().filter(|(_, name)| *name == theirs).map(|(i, _)| i).collect();
+            let found = header.names.places(theirs);
             header.places[*ours as usize] = found.first().copied();
             let problem = match &found[..] {
                 [] if is_mapped || ours.is_needed() => {
@@ -369,9 +294,5 @@ impl Header {
             notes.push(format!("columns that are not in the file: {}", assumed.join(", ")));
         }
         header
-    }
-
-    fn place(&self, place: usize) -> Place<'_> {
-        Place { line: None, column: self.names.get(place).map(String::as_str), index: Some(place) }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,19 +11,14 @@ use chrono_tz::Tz;
 use serde::de::{Deserialize, Deserializer, Visitor};
 
 use super::cells::trim;
-use super::decode;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
+use super::lines::{Lines, Names, TOLD_EVERY, each_object, ended, header, instant, open_lines};
 use super::options::Encoding;
-use super::read::{broken_file, open};
-use super::records::{Broken, Record, Records};
+use super::records::{Record, Records};
 use crate::core::locks::{Event, EventKind};
 use crate::core::status::status_type;
-use crate::core::time::{Span, TimeError, Timestamp, parse_instant};
+use crate::core::time::Span;
 
-/// After how many lines progress is told.
-const TOLD_EVERY: u64 = 1 << 14;
-/// A JSON line longer than this is no event.
-const LONGEST: u64 = 1 << 20;
 /// How many names of nodes are kept to be shared.
 const NODES: usize = 1 << 16;
 
@@ -65,21 +60,12 @@ pub fn read_lock_history(
     let mut faults = FileFaults::new(path.display().to_string(), None);
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, nodes: HashMap::new(), count: 0 };
-    match decode::open(path, options.encoding) {
-        Err(problem) => faults.add(Place::default(), None, problem),
-        Ok(mut text) => {
-            let mut first = [0];
-            let is_json = text.input.read(&mut first).is_ok_and(|read| read == 1) && first[0] == b'{';
-            if is_json {
-                let input = first.as_slice().chain(text.input);
-                reading.json_lines(BufReader::with_capacity(1 << 18, input), &mut faults);
-            } else if let Some((records, _)) = open(path, options.encoding, &mut faults, &mut notes) {
-                reading.csv(records, &mut faults, &mut notes);
-            }
-        }
+    match open_lines(path, options.encoding, &mut faults, &mut notes) {
+        Some(Lines::Objects(input)) => reading.json_lines(input, &mut faults),
+        Some(Lines::Records(records)) => reading.csv(records, &mut faults, &mut notes),
+        None => {}
     }
-    faults.sort();
-    if faults.count > 0 { Err(Faults { files: vec![faults] }) } else { Ok(notes) }
+    ended(faults, notes)
 }
 
 /// Why an event that can be read is refused, and what to do about it.
@@ -102,85 +88,27 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn csv(&mut self, mut records: Records<impl Read>, faults: &mut FileFaults, notes: &mut Vec<String>) {
-        let header = match records.next() {
-            Ok(Some(record)) => Header::read(&record, faults, notes),
-            Ok(None) => {
-                return faults.add(
-                    Place::default(),
-                    None,
-                    Problem::new("the file is empty: it has not even a header"),
-                );
-            }
-            Err(broken) => return broken_file(broken, Place::line(records.line()), faults),
-        };
-        while faults.count == 0 || header.is_whole() {
-            let record = match records.next() {
-                Ok(Some(record)) => record,
-                Ok(None) => break,
-                Err(broken) => {
-                    let cell = match broken {
-                        Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => header.place(cell),
-                        Broken::Io(_) | Broken::TooLong => Place::default(),
-                    };
-                    return broken_file(broken, Place { line: Some(records.line()), ..cell }, faults);
-                }
-            };
-            if let Some(cell) = record.after_quote {
-                let place = Place { line: Some(record.line), ..header.place(cell) };
-                faults.add(
-                    place,
-                    Some(record.cell(cell)),
-                    Problem::new("text after the closing quotation mark"),
-                );
-                continue;
-            }
-            if record.len() != header.names.len() {
-                let problem = format!("{} cells, but the header has {}", record.len(), header.names.len());
-                faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
-                continue;
-            }
+        let read = |record: &Record<'_>, faults: &mut FileFaults| Header::read(record, faults, notes);
+        let Some(header) = header(&mut records, faults, read).filter(Header::is_whole) else { return };
+        header.names.each_record(&mut records, faults, |record, faults| {
             let cells = header
                 .places
                 .map(|place| place.map(|p| trim(record.cell(p))).filter(|text| !text.is_empty()));
-            let place = |column: LockColumn| match header.places[column as usize] {
-                Some(index) => header.place(index),
-                None => Place { line: None, column: Some(column.as_str()), index: None },
-            };
+            let place =
+                |column: LockColumn| header.names.place_or(header.places[column as usize], column.as_str());
             self.event(record.line, &cells, &place, faults);
-        }
+        });
     }
 
-    fn json_lines(&mut self, mut input: impl BufRead, faults: &mut FileFaults) {
-        let (mut line, mut bytes) = (0, Vec::new());
-        loop {
-            bytes.clear();
-            line += 1;
-            match input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(e) => return broken_file(Broken::Io(e), Place::line(line), faults),
-            }
-            let whole = bytes.last() == Some(&b'\n') || (bytes.len() as u64) < LONGEST;
-            let text = bytes.trim_ascii();
-            if text.is_empty() {
-                continue;
-            }
-            match serde_json::from_slice::<Object<'_>>(text) {
-                _ if !whole => return broken_file(Broken::TooLong, Place::line(line), faults),
-                Err(e) => {
-                    let shown = String::from_utf8_lossy(text);
-                    let problem = Problem::new(format!("not one JSON object of texts and numbers: {e}"));
-                    faults.add(Place::line(line), Some(&shown), problem);
-                }
-                Ok(object) => {
-                    let cells =
-                        object.0.each_ref().map(|text| text.as_deref().map(trim).filter(|t| !t.is_empty()));
-                    let place =
-                        |column: LockColumn| Place { line: None, column: Some(column.as_str()), index: None };
-                    self.event(line, &cells, &place, faults);
-                }
-            }
-        }
+    fn json_lines(&mut self, input: impl BufRead, faults: &mut FileFaults) {
+        let what = "one JSON object of texts and numbers";
+        each_object(input, what, faults, |line, text, faults| {
+            let object = serde_json::from_slice::<Object<'_>>(text)?;
+            let cells = object.0.each_ref().map(|text| text.as_deref().map(trim).filter(|t| !t.is_empty()));
+            let place = |column: LockColumn| Place { column: Some(column.as_str()), ..Place::default() };
+            self.event(line, &cells, &place, faults);
+            Ok(())
+        });
         if self.count == 0 && faults.count == 0 {
             faults.add(Place::default(), None, Problem::new("there is no event in it"));
         }
@@ -262,7 +190,8 @@ fn event(
             )
         })?),
     };
-    let at = instant(needed(LockColumn::At, "")?, options.timezone)?;
+    let at = needed(LockColumn::At, "")?;
+    let at = instant(at, options.timezone).map_err(|problem| (LockColumn::At, problem))?;
     let done = Event::is_done(cell(LockColumn::Result).unwrap_or("ok")).ok_or_else(|| {
         let hint = "ok or refused; empty for ok";
         (LockColumn::Result, Problem::new("neither that it was done nor that it was refused").hint(hint))
@@ -285,34 +214,22 @@ fn milliseconds(text: &str) -> Option<Span> {
     ms.checked_mul(1000).map(Span::from_micros)
 }
 
-fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, (LockColumn, Problem)> {
-    parse_instant(text, zone).map_err(|e| {
-        let problem = Problem::new(e.to_string());
-        let problem = match e {
-            TimeError::NoOffset => problem.hint("--timezone says in which zone times without an offset are"),
-            _ => problem,
-        };
-        (LockColumn::At, problem)
-    })
-}
-
 /// Which cell of a record is what.
 struct Header {
-    names: Vec<String>,
+    names: Names,
     places: [Option<usize>; COLUMNS],
 }
 
 impl Header {
     fn read(record: &Record<'_>, faults: &mut FileFaults, notes: &mut Vec<String>) -> Self {
-        let names: Vec<String> = record.iter().map(|name| trim(name).to_lowercase()).collect();
-        let mut header = Self { names, places: [None; COLUMNS] };
+        let mut header = Self { names: Names::read(record).lowercase(), places: [None; COLUMNS] };
         for (place, name) in header.names.iter().enumerate() {
             let Ok(column) = name.parse::<LockColumn>() else {
                 notes.push(format!("a column that no event has is left aside: {}", Quoted(name)));
                 continue;
             };
             if header.places[column as usize].replace(place).is_some() {
-                let at = Place { line: Some(record.line), ..header.place(place) };
+                let at = Place { line: Some(record.line), ..header.names.place(place) };
                 faults.add(at, None, Problem::new("stands in the header twice"));
             }
         }
@@ -332,10 +249,6 @@ impl Header {
         [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At]
             .iter()
             .all(|column| self.places[*column as usize].is_some())
-    }
-
-    fn place(&self, place: usize) -> Place<'_> {
-        Place { line: None, column: self.names.get(place).map(String::as_str), index: Some(place) }
     }
 }
 

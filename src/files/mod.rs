@@ -11,6 +11,7 @@ mod cells;
 mod decode;
 mod faults;
 mod header;
+mod lines;
 mod lock_history;
 mod mangled;
 mod options;

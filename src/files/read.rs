@@ -10,13 +10,11 @@ use super::cells::{Cells, Reading, Tally};
 use super::decode::{self, BytesRead, Malformed};
 use super::faults::{FileFaults, Note, Place, Problem, Quoted};
 use super::header::{self, Header};
+use super::lines::TOLD_EVERY;
 use super::options::{Encoding, ReadOptions};
 use super::records::{Broken, Records};
 use super::table::FileRow;
 use crate::core::status::Ledger;
-
-/// After how many rows progress is told.
-const TOLD_EVERY: u64 = 1 << 14;
 
 /// What a file holds. The rows are worth nothing where there are faults.
 pub(super) struct FileRead<R> {

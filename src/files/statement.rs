@@ -9,16 +9,14 @@ use chrono_tz::Tz;
 use super::amount::amount;
 use super::cells::trim;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
+use super::lines::{Names, TOLD_EVERY, ended, header};
 use super::options::{Amounts, BadOption, Encoding};
-use super::read::{broken_file, open};
-use super::records::{Broken, Record};
+use super::read::open;
+use super::records::Record;
 use crate::core::money::Currency;
 use crate::core::statement::{Line, LineType};
 use crate::core::status::status_type;
 use crate::core::time::{Timestamp, parse_instant};
-
-/// After how many lines progress is told.
-const TOLD_EVERY: u64 = 1 << 14;
 
 status_type!(
     /// What a column of a statement holds.
@@ -112,52 +110,28 @@ pub fn read_statement(
     let mut faults = FileFaults::new(path.display().to_string(), None);
     let mut notes = Vec::new();
     if let Some((mut records, _)) = open(path, options.encoding, &mut faults, &mut notes) {
-        let header = match records.next() {
-            Ok(Some(record)) => Some(Header::read(&record, options, &mut faults, &mut notes)),
-            Ok(None) => {
-                faults.add(
-                    Place::default(),
-                    None,
-                    Problem::new("the file is empty: it has not even a header"),
-                );
-                None
-            }
-            Err(broken) => {
-                broken_file(broken, Place::line(records.line()), &mut faults);
-                None
-            }
-        };
-        let header = header.filter(|_| faults.count == 0);
-        let mut count = 0;
-        while let Some(header) = &header {
-            let record = match records.next() {
-                Ok(Some(record)) => record,
-                Ok(None) => break,
-                Err(broken) => {
-                    let cell = match broken {
-                        Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => header.place(cell),
-                        Broken::Io(_) | Broken::TooLong => Place::default(),
-                    };
-                    broken_file(broken, Place { line: Some(records.line()), ..cell }, &mut faults);
-                    break;
+        let read =
+            |record: &Record<'_>, faults: &mut FileFaults| Header::read(record, options, faults, &mut notes);
+        let header = header(&mut records, &mut faults, read).filter(|_| faults.count == 0);
+        if let Some(header) = &header {
+            let mut count = 0;
+            header.names.each_record(&mut records, &mut faults, |record, faults| {
+                count += 1;
+                if count % TOLD_EVERY == 0 {
+                    progress(count);
                 }
-            };
-            count += 1;
-            if count % TOLD_EVERY == 0 {
-                progress(count);
-            }
-            if let Some(line) = header.line(&record, options, &mut faults) {
-                take(line);
-            }
+                if let Some(line) = header.line(record, options, faults) {
+                    take(line);
+                }
+            });
         }
     }
-    faults.sort();
-    if faults.count > 0 { Err(Faults { files: vec![faults] }) } else { Ok(notes) }
+    ended(faults, notes)
 }
 
 /// Which cell of a record is what.
 struct Header {
-    names: Vec<String>,
+    names: Names,
     /// By column of ours.
     places: [Option<usize>; 5],
 }
@@ -169,13 +143,11 @@ impl Header {
         faults: &mut FileFaults,
         notes: &mut Vec<String>,
     ) -> Self {
-        let names: Vec<String> = record.iter().map(|name| trim(name).to_owned()).collect();
-        let mut header = Self { names, places: [None; 5] };
+        let mut header = Self { names: Names::read(record), places: [None; 5] };
         for ours in StatementColumn::ALL {
             let maps: Vec<_> = options.map.iter().filter(|map| map.ours == *ours).collect();
             let theirs = maps.first().map_or(ours.as_str(), |map| map.theirs.as_str());
-            let found: Vec<_> =
-                header.names.iter().enumerate().filter(|(_, name)| *name == theirs).map(|(i, _)| i).collect();
+            let found = header.names.places(theirs);
             let needed = !maps.is_empty()
                 || matches!(
                     ours,
@@ -208,10 +180,6 @@ impl Header {
         header
     }
 
-    fn place(&self, place: usize) -> Place<'_> {
-        Place { line: None, column: self.names.get(place).map(String::as_str), index: Some(place) }
-    }
-
     /// The line of a record, as `take` of [`read_statement`] gets it; `None` where it is at fault.
     fn line(
         &self,
@@ -219,21 +187,11 @@ impl Header {
         options: &StatementOptions,
         faults: &mut FileFaults,
     ) -> Option<Option<Line>> {
-        if let Some(cell) = record.after_quote {
-            let place = Place { line: Some(record.line), ..self.place(cell) };
-            faults.add(place, Some(record.cell(cell)), Problem::new("text after the closing quotation mark"));
-            return None;
-        }
-        if record.len() != self.names.len() {
-            let problem = format!("{} cells, but the header has {}", record.len(), self.names.len());
-            faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
-            return None;
-        }
         let mut sound = true;
         let mut refuse = |column: StatementColumn, problem: Problem| {
             sound = false;
             let cell = self.places[column as usize].unwrap_or_default();
-            let place = Place { line: Some(record.line), ..self.place(cell) };
+            let place = Place { line: Some(record.line), ..self.names.place(cell) };
             faults.add(place, Some(record.cell(cell)), problem);
         };
         let cell =

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::spool::Spool;
 use crate::core::locks::{ALERTS, Audited, Business, Collected, Duplicate, DuplicateKind, Found, Rules};
-use crate::core::sheet::{Cell, Fact, Head, Holds, Put, Sheets, column, maybe, text};
+use crate::core::sheet::{Cell, Fact, Head, Holds, Put, Sheets, column, maybe, number, text};
 use crate::core::time::Span;
 use crate::error::Result;
 
@@ -115,7 +115,6 @@ impl Sheets for AuditReport {
     }
 
     fn facts(&self) -> Vec<Fact<'_>> {
-        let number = |n: u64| Cell::Number(i64::try_from(n).unwrap_or(i64::MAX));
         let time = |at| Option::map_or(at, Cell::None, Cell::Time);
         let holds = &self.audited.holds;
         let mut facts = vec![
@@ -125,9 +124,9 @@ impl Sheets for AuditReport {
             ("First event (UTC)".to_owned(), time(self.audited.first)),
             ("Last event (UTC)".to_owned(), time(self.audited.last)),
             ("Clocks differ by up to".to_owned(), text(self.rules.skew.to_string())),
-            ("Lease used, p50 (%)".to_owned(), number(holds.quantile(50).into())),
-            ("Lease used, p95 (%)".to_owned(), number(holds.quantile(95).into())),
-            ("Lease used, max (%)".to_owned(), number(holds.greatest().into())),
+            ("Lease used, p50 (%)".to_owned(), number(holds.quantile(50))),
+            ("Lease used, p95 (%)".to_owned(), number(holds.quantile(95))),
+            ("Lease used, max (%)".to_owned(), number(holds.greatest())),
         ];
         for (kind, all, joined) in self.kinds() {
             let text = format!("{all} in the ledgers, {joined} while two held their lock");
@@ -183,10 +182,8 @@ impl Sheets for AuditReport {
             },
             1 => self.duplicates().try_for_each(|d| put(&came_of_it(d))),
             _ => self.audited.longest.iter().try_for_each(|k| {
-                let percents = [k.p50, k.p95, k.max].map(|p| Cell::Number(p.into()));
-                let [p50, p95, max] = percents;
-                let holds = Cell::Number(i64::try_from(k.holds).unwrap_or(i64::MAX));
-                put(&[text(k.key.as_str()), holds, p50, p95, max])
+                let [p50, p95, max] = [k.p50, k.p95, k.max].map(number);
+                put(&[text(k.key.as_str()), number(k.holds), p50, p95, max])
             }),
         }
     }
@@ -194,7 +191,7 @@ impl Sheets for AuditReport {
 
 fn finding(found: Found) -> [Cell<'static>; 13] {
     let what = found.in_words();
-    let number = |n: Option<i64>| n.map_or(Cell::None, Cell::Number);
+    let known = |n: Option<i64>| n.map_or(Cell::None, Cell::Number);
     let (second, second_token) = found.second.map(|h| (h.owner, h.token)).unzip();
     [
         text(found.finding.as_str()),
@@ -202,13 +199,13 @@ fn finding(found: Found) -> [Cell<'static>; 13] {
         text(found.key),
         Cell::Time(found.at),
         found.until.map_or(Cell::None, Cell::Time),
-        number(found.lasted.map(Span::micros)),
-        number(found.percent.map(i64::from)),
+        known(found.lasted.map(Span::micros)),
+        known(found.percent.map(i64::from)),
         text(found.first.owner),
-        number(found.first.token),
+        known(found.first.token),
         maybe(second),
-        number(second_token.flatten()),
-        number(i64::try_from(found.line).ok()),
+        known(second_token.flatten()),
+        known(i64::try_from(found.line).ok()),
         text(what),
     ]
 }

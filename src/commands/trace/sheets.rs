@@ -146,10 +146,6 @@ pub const HEADS: [Head; 8] = [
     },
 ];
 
-fn count_cell(n: u64) -> Cell<'static> {
-    Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
 fn ms(micros: i64) -> Cell<'static> {
     Cell::Number(micros.div_euclid(1000))
 }
@@ -157,7 +153,7 @@ fn ms(micros: i64) -> Cell<'static> {
 impl Traced<'_> {
     /// Rows that nothing in the ledgers can be said about have no counts.
     fn link_cells(link: &Link) -> Vec<Cell<'_>> {
-        let known = |n: u64| if link.rows == 0 { Cell::None } else { count_cell(n) };
+        let known = |n: u64| if link.rows == 0 { Cell::None } else { number(n) };
         let fates = Fate::ALL.iter().map(|fate| known(link.of(*fate)));
         let mut cells = vec![text(link.hop.as_str()), text(link.token.as_str()), known(link.rows)];
         cells.extend(fates);
@@ -173,10 +169,10 @@ impl Traced<'_> {
                 text(id_of(intent)),
                 maybe(intent.user_id.map(|u| u.as_str())),
                 maybe(intent.show_id.map(|s| s.as_str())),
-                count_cell(arrivals.iter().map(Arrival::times).sum()),
+                number(arrivals.iter().map(Arrival::times).sum::<u64>()),
                 number(intent.orders.len()),
-                number(intent.orders.iter().map(|o| captures(o).count()).sum()),
-                count_cell(intent.orders.iter().map(tickets).sum()),
+                number(intent.orders.iter().map(|o| captures(o).count()).sum::<usize>()),
+                number(intent.orders.iter().map(tickets).sum::<u64>()),
                 text(attribution(&arrivals)),
             ])?;
         }
@@ -208,7 +204,7 @@ impl Traced<'_> {
                     rows.map_or(Cell::None, |r| number(captures(&r).count())),
                     rows.and_then(|r| captures(&r).map(|c| c.row.captured_at()).min())
                         .map_or(Cell::None, Cell::Time),
-                    rows.map_or(Cell::None, |r| count_cell(tickets(&r))),
+                    rows.map_or(Cell::None, |r| number(tickets(&r))),
                     text(messages.join(" ")),
                     maybe(message.map(|m| m.message_id.as_str())),
                     text(arrival.basis.as_str()),
@@ -347,11 +343,11 @@ impl Sheets for Traced<'_> {
         let trace = self.trace;
         match HEADS[sheet].title {
             "Sources" => trace.sources.iter().try_for_each(|(source, left)| {
-                let counts = [left.arrivals, left.orders, left.captures, left.tickets].map(count_cell);
+                let counts = [left.arrivals, left.orders, left.captures, left.tickets].map(number);
                 put(&[&[text(source.as_str())][..], &counts].concat())
             }),
             "Guards" => trace.guards.iter().try_for_each(|(guard, s): &(Guard, _)| {
-                let counts = [s.orders, s.captures, s.tickets, s.runs].map(count_cell);
+                let counts = [s.orders, s.captures, s.tickets, s.runs].map(number);
                 put(&[&[text(guard.as_str())][..], &counts, &[text(guard.rule())]].concat())
             }),
             "Hops" => trace.chain.links.iter().try_for_each(|link| put(&Self::link_cells(link))),
@@ -363,8 +359,8 @@ impl Sheets for Traced<'_> {
                     text(topic),
                     text(key),
                     Cell::Time(again.first_at()),
-                    count_cell(again.deliveries),
-                    count_cell(again.effects),
+                    number(again.deliveries),
+                    number(again.effects),
                     ms(again.gap.micros()),
                     text(again.cause.as_str()),
                     text(ids.join(" ")),
@@ -373,8 +369,8 @@ impl Sheets for Traced<'_> {
             "Shapes" => trace.series.iter().try_for_each(|series| {
                 put(&[
                     text(series.name),
-                    count_cell(series.counts.iter().sum()),
-                    count_cell(series.counts.iter().copied().max().unwrap_or(0)),
+                    number(series.counts.iter().sum::<u64>()),
+                    number(series.counts.iter().copied().max().unwrap_or(0)),
                     text(series.shape.as_str()),
                     text(picture(&series.counts)),
                     text(series.shape.rule()),
@@ -383,7 +379,7 @@ impl Sheets for Traced<'_> {
             "Times" => {
                 let Some(pieces) = trace.pieces else { return Ok(()) };
                 (0..pieces.count).try_for_each(|piece| {
-                    let counts = trace.series.iter().map(|series| count_cell(series.counts[piece]));
+                    let counts = trace.series.iter().map(|series| number(series.counts[piece]));
                     put(&std::iter::once(Cell::Time(pieces.begin(piece))).chain(counts).collect::<Vec<_>>())
                 })
             }

@@ -2,7 +2,7 @@
 
 use super::{Deed, Dossier};
 use crate::core::plan::Outcome;
-use crate::core::sheet::{Cell, Fact};
+use crate::core::sheet::{Cell, Fact, number};
 use crate::core::words::policies_in_words;
 
 impl<'a> Dossier<'a> {
@@ -38,7 +38,7 @@ impl<'a> Dossier<'a> {
         }
         for outcome in [Outcome::Keep, Outcome::Unwind, Outcome::Review, Outcome::Unsettled, Outcome::Clean] {
             let of = plan.intents.iter().filter(|i| i.outcome == outcome).count();
-            facts.push((format!("Purchases {outcome}"), Cell::Number(i64::try_from(of).unwrap_or(i64::MAX))));
+            facts.push((format!("Purchases {outcome}"), number(of)));
         }
         let progress = self.progress();
         for (deed, what) in [

@@ -46,13 +46,35 @@ pub struct Audited {
     pub unknown: u64,
 }
 
+/// What is known beside the keys, and counted over all of them.
+#[derive(Debug)]
+struct Beside {
+    rules: Rules,
+    pauses: Pauses,
+    failovers: VecDeque<Timestamp>,
+    holds: Ratios,
+    unknown: u64,
+}
+
+impl Beside {
+    fn around<'a>(&'a mut self, out: &'a mut dyn FnMut(Found)) -> Around<'a> {
+        Around {
+            rules: &self.rules,
+            pauses: &self.pauses,
+            failovers: &self.failovers,
+            overall: &mut self.holds,
+            out,
+            unknown: &mut self.unknown,
+        }
+    }
+}
+
 /// The state of an audit.
 #[derive(Debug)]
 pub struct Audit {
-    rules: Rules,
     keys: HashMap<String, KeyState>,
-    pauses: Pauses,
-    failovers: VecDeque<Timestamp>,
+    beside: Beside,
+    /// Its holds and unknown are added at the end.
     audited: Audited,
     /// With how many keys they are swept.
     sweep_at: usize,
@@ -61,10 +83,14 @@ pub struct Audit {
 impl Audit {
     pub fn new(rules: Rules) -> Self {
         Self {
-            rules,
             keys: HashMap::new(),
-            pauses: Pauses::default(),
-            failovers: VecDeque::new(),
+            beside: Beside {
+                rules,
+                pauses: Pauses::default(),
+                failovers: VecDeque::new(),
+                holds: Ratios::default(),
+                unknown: 0,
+            },
             audited: Audited::default(),
             sweep_at: SWEPT_FROM,
         }
@@ -78,12 +104,16 @@ impl Audit {
         match event.kind {
             EventKind::Pause => {
                 let lasted = event.lease.unwrap_or(Span::from_micros(0));
-                self.pauses.add(event.owner.as_ref(), event.node.as_ref(), Pause { at: event.at, lasted });
+                self.beside.pauses.add(
+                    event.owner.as_ref(),
+                    event.node.as_ref(),
+                    Pause { at: event.at, lasted },
+                );
             }
             EventKind::Failover if event.key.is_empty() => {
-                self.failovers.push_back(event.at);
-                if self.failovers.len() > FAILOVERS {
-                    self.failovers.pop_front();
+                self.beside.failovers.push_back(event.at);
+                if self.beside.failovers.len() > FAILOVERS {
+                    self.beside.failovers.pop_front();
                 }
             }
             _ => self.of_key(event, out),
@@ -95,14 +125,7 @@ impl Audit {
     }
 
     fn of_key(&mut self, event: &Event, out: &mut dyn FnMut(Found)) {
-        let mut around = Around {
-            rules: &self.rules,
-            pauses: &self.pauses,
-            failovers: &self.failovers,
-            overall: &mut self.audited.holds,
-            out,
-            unknown: &mut self.audited.unknown,
-        };
+        let mut around = self.beside.around(out);
         if let Some(state) = self.keys.get_mut(&event.key) {
             return state.take(event, &mut around);
         }
@@ -119,14 +142,7 @@ impl Audit {
 
     /// Forgets the keys that are settled by now. It is done by itself; more often it loses nothing.
     pub fn sweep(&mut self, now: Timestamp, out: &mut dyn FnMut(Found)) {
-        let mut around = Around {
-            rules: &self.rules,
-            pauses: &self.pauses,
-            failovers: &self.failovers,
-            overall: &mut self.audited.holds,
-            out,
-            unknown: &mut self.audited.unknown,
-        };
+        let mut around = self.beside.around(out);
         let longest = &mut self.audited.longest;
         self.keys.retain(|key, state| {
             let is_settled = state.is_settled(key, now, &mut around);
@@ -144,19 +160,12 @@ impl Audit {
         let now = self.audited.last.unwrap_or(Timestamp::from_micros(0));
         let mut keys: Vec<_> = self.keys.drain().collect();
         keys.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let mut around = Around {
-            rules: &self.rules,
-            pauses: &self.pauses,
-            failovers: &self.failovers,
-            overall: &mut self.audited.holds,
-            out,
-            unknown: &mut self.audited.unknown,
-        };
+        let mut around = self.beside.around(out);
         for (key, state) in &mut keys {
             state.end(key, now, &mut around);
             name(&mut self.audited.longest, key, &state.ratios);
         }
-        self.audited
+        Audited { holds: self.beside.holds, unknown: self.beside.unknown, ..self.audited }
     }
 }
 

@@ -1,0 +1,179 @@
+//! Files that may be longer than memory and are read line by line: CSV under a header of names, or a JSON
+//! object a line. What each line says is up to who reads it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use chrono_tz::Tz;
+
+use super::cells::trim;
+use super::decode;
+use super::faults::{Faults, FileFaults, Place, Problem};
+use super::options::Encoding;
+use super::read::{broken_file, open};
+use super::records::{Broken, Record, Records};
+use crate::core::time::{TimeError, Timestamp, parse_instant};
+
+/// After how many lines progress is told.
+pub(super) const TOLD_EVERY: u64 = 1 << 14;
+/// A line of JSON that is longer is no line of a log.
+const LONGEST: u64 = 1 << 20;
+
+/// How the lines of a file come.
+pub(super) enum Lines {
+    Records(Records<Box<dyn Read>>),
+    /// One that begins with `{`.
+    Objects(Box<dyn BufRead>),
+}
+
+/// Opens a file whose first byte says which of the two it is.
+pub(super) fn open_lines(
+    path: &Path,
+    encoding: Encoding,
+    faults: &mut FileFaults,
+    notes: &mut Vec<String>,
+) -> Option<Lines> {
+    let mut text = match decode::open(path, encoding) {
+        Ok(text) => text,
+        Err(problem) => {
+            faults.add(Place::default(), None, problem);
+            return None;
+        }
+    };
+    let mut first = [0];
+    if text.input.read(&mut first).is_ok_and(|read| read == 1) && first[0] == b'{' {
+        let input = std::io::Cursor::new(first).chain(text.input);
+        return Some(Lines::Objects(Box::new(BufReader::with_capacity(1 << 18, input))));
+    }
+    open(path, encoding, faults, notes).map(|(records, _)| Lines::Records(records))
+}
+
+/// What reading a file came to.
+///
+/// # Errors
+/// Its faults, where it has any.
+pub(super) fn ended(mut faults: FileFaults, notes: Vec<String>) -> Result<Vec<String>, Faults> {
+    faults.sort();
+    if faults.count > 0 { Err(Faults { files: vec![faults] }) } else { Ok(notes) }
+}
+
+/// Reads the first record, which names the columns.
+pub(super) fn header<H>(
+    records: &mut Records<impl Read>,
+    faults: &mut FileFaults,
+    read: impl FnOnce(&Record<'_>, &mut FileFaults) -> H,
+) -> Option<H> {
+    match records.next() {
+        Ok(Some(record)) => return Some(read(&record, faults)),
+        Ok(None) => {
+            faults.add(Place::default(), None, Problem::new("the file is empty: it has not even a header"));
+        }
+        Err(broken) => broken_file(broken, Place::line(records.line()), faults),
+    }
+    None
+}
+
+/// The columns' names in a header, in its order.
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    pub fn read(record: &Record<'_>) -> Self {
+        Self(record.iter().map(|name| trim(name).to_owned()).collect())
+    }
+
+    /// The same in small letters.
+    pub fn lowercase(self) -> Self {
+        Self(self.0.iter().map(|name| name.to_lowercase()).collect())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// The places at which a name stands.
+    pub fn places(&self, name: &str) -> Vec<usize> {
+        self.iter().enumerate().filter(|(_, other)| *other == name).map(|(place, _)| place).collect()
+    }
+
+    pub fn place(&self, place: usize) -> Place<'_> {
+        Place { line: None, column: self.0.get(place).map(String::as_str), index: Some(place) }
+    }
+
+    /// The place of a column of ours, where it stands in the header; else by its own name.
+    pub fn place_or<'p>(&'p self, place: Option<usize>, ours: &'p str) -> Place<'p> {
+        place.map_or(Place { column: Some(ours), ..Place::default() }, |place| self.place(place))
+    }
+
+    /// Gives out every record that has as many cells as there are names; whatever else there is, is a fault.
+    pub fn each_record(
+        &self,
+        records: &mut Records<impl Read>,
+        faults: &mut FileFaults,
+        mut take: impl FnMut(&Record<'_>, &mut FileFaults),
+    ) {
+        loop {
+            let record = match records.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => return,
+                Err(broken) => {
+                    let cell = match broken {
+                        Broken::UnclosedQuote { cell } | Broken::NotUtf8 { cell, .. } => self.place(cell),
+                        Broken::Io(_) | Broken::TooLong => Place::default(),
+                    };
+                    return broken_file(broken, Place { line: Some(records.line()), ..cell }, faults);
+                }
+            };
+            if let Some(cell) = record.after_quote {
+                let place = Place { line: Some(record.line), ..self.place(cell) };
+                let problem = Problem::new("text after the closing quotation mark");
+                faults.add(place, Some(record.cell(cell)), problem);
+            } else if record.len() != self.0.len() {
+                let problem = format!("{} cells, but the header has {}", record.len(), self.0.len());
+                faults.add(Place::line(record.line), Some(record.text()), Problem::new(problem));
+            } else {
+                take(&record, faults);
+            }
+        }
+    }
+}
+
+/// Gives out every line that is not empty, with its number; one that `take` cannot read is a fault, as not `what`.
+pub(super) fn each_object(
+    mut input: impl BufRead,
+    what: &str,
+    faults: &mut FileFaults,
+    mut take: impl FnMut(u64, &[u8], &mut FileFaults) -> serde_json::Result<()>,
+) {
+    let (mut line, mut bytes) = (0, Vec::new());
+    loop {
+        bytes.clear();
+        line += 1;
+        match input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(e) => return broken_file(Broken::Io(e), Place::line(line), faults),
+        }
+        if bytes.len() as u64 == LONGEST && bytes.last() != Some(&b'\n') {
+            return broken_file(Broken::TooLong, Place::line(line), faults);
+        }
+        let text = bytes.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        if let Err(e) = take(line, text, faults) {
+            let problem = Problem::new(format!("not {what}: {e}"));
+            faults.add(Place::line(line), Some(&String::from_utf8_lossy(text)), problem);
+        }
+    }
+}
+
+/// A time of a log. In the zone that is stated, where it has no offset itself.
+pub(super) fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, Problem> {
+    parse_instant(text, zone).map_err(|e| {
+        let problem = Problem::new(e.to_string());
+        match e {
+            TimeError::NoOffset => problem.hint("--timezone says in which zone times without an offset are"),
+            _ => problem,
+        }
+    })
+}
