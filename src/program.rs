@@ -15,14 +15,22 @@ use crate::error::Error;
 pub enum Failure {
     /// It was never started: nothing can have happened.
     NotStarted(String),
-    /// It was started, and did not end well, or not in time: what it did is not known.
+    /// It was started, and did not end in time: what it did is not known.
+    Late(String),
+    /// It was started, and did not end well: what it did is not known.
     Broke(String),
+}
+
+impl Failure {
+    pub fn why(self) -> String {
+        let (Self::NotStarted(why) | Self::Late(why) | Self::Broke(why)) = self;
+        why
+    }
 }
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        let (Failure::NotStarted(why) | Failure::Broke(why)) = failure;
-        Self::failure(why)
+        Self::failure(failure.why())
     }
 }
 
@@ -55,12 +63,12 @@ pub async fn run(command: &[String], input: &Value, limit: Duration) -> Result<V
     });
     let output = ran
         .await
-        .map_err(|_| broke(format!("did not end within {} s", limit.as_secs_f64())))?
+        .map_err(|_| Failure::Late(format!("{program}: did not end within {} s", limit.as_secs_f64())))?
         .map_err(|e| broke(e.to_string()))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.lines().next_back().unwrap_or_default();
-    Err(broke(format!("ended with {}: {last}", output.status)))
+    let last = errors.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {line}"));
+    Err(broke(format!("ended with {}{}", output.status, last.unwrap_or_default())))
 }

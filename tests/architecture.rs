@@ -20,7 +20,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("execute", &["core", "store", "providers", "program"]),
     ("store", &["core"]),
     ("providers", &["core", "store", "program"]),
-    ("trials", &["program"]),
+    ("trials", &["core", "program"]),
     ("program", &[]),
     ("files", &["core"]),
     ("report", &["core"]),

@@ -5,6 +5,7 @@ use clap::Args;
 use super::new_id;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::store::without_password;
 use crate::trials::Server;
 
 const VARIABLE: &str = "ONEFOLD_REDIS_URL";
@@ -30,7 +31,7 @@ impl RedisFlag {
             );
         };
         let is_typed = std::env::var(VARIABLE).ok().as_ref() != Some(url);
-        if is_typed && url::Url::parse(url).is_ok_and(|url| url.password().is_some()) {
+        if is_typed && without_password(url) != *url {
             return Err(Error::usage(
                 "the URL holds a password, which anybody may read in the list of processes",
             )

@@ -191,7 +191,7 @@ impl Provider for Exec {
                 Answer::Unknown(format!("{}: its answer to a {} is none", self.command[0], request.ask))
             }),
             Err(Failure::NotStarted(why)) => Answer::NotSent(why),
-            Err(Failure::Broke(why)) => Answer::Unknown(why),
+            Err(failure) => Answer::Unknown(failure.why()),
         })
     }
 
@@ -199,7 +199,7 @@ impl Provider for Exec {
         let input = about(Doing::Query, &request.charge, Some(request));
         let said = match self.said(&input).await {
             Ok(said) => said,
-            Err(Failure::NotStarted(why) | Failure::Broke(why)) => return Ok(Found::NoAnswer(why)),
+            Err(failure) => return Ok(Found::NoAnswer(failure.why())),
         };
         Ok(match said.answer {
             Some(Word::NotKnown) => Found::Nothing { listed: said.listed },
@@ -216,7 +216,7 @@ impl Provider for Exec {
     async fn charge_state(&self, charge: &Charge, _now: Timestamp) -> Result<ChargeState> {
         let said = match self.said(&about(Doing::Charge, charge, None)).await {
             Ok(said) => said,
-            Err(Failure::NotStarted(why) | Failure::Broke(why)) => return Ok(ChargeState::NoAnswer(why)),
+            Err(failure) => return Ok(ChargeState::NoAnswer(failure.why())),
         };
         Ok(match said.status {
             Some(Status::Authorized) => ChargeState::Authorized,

@@ -75,7 +75,7 @@ pub fn without_password(url: &str) -> String {
                 .split('&')
                 .map(|pair| match pair.split_once('=') {
                     // What is set for a session may be anything.
-                    Some((name, _)) if name.to_lowercase().contains("password") || name == "options" => {
+                    Some((name, _)) if name.to_lowercase().contains("pass") || name == "options" => {
                         format!("{name}=***")
                     }
                     _ => pair.to_owned(),
@@ -466,6 +466,7 @@ mod tests {
         assert_eq!(masked("sqlite:onefold.db"), "sqlite:onefold.db");
         assert_eq!(masked("sqlite:a@b.db"), "sqlite:a@b.db");
         assert_eq!(masked("u:p@h/d"), "u:***@h/d");
+        assert_eq!(masked("redis://h/0?pass=x"), "redis://h/0?pass=***");
         assert_eq!(masked("postgres:h/d?password=x"), "postgres:***");
         for url in ["postgres:u:s3cr3t@h/x", "mysql:u:s3cr3t@h/x", "postgres:/u:s3cr3t@h/x"] {
             let refused = Dialect::of_url(url).unwrap_err();

@@ -2,24 +2,38 @@
 //! holder has by now, and none.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use redis::Cmd;
+use redis::{Cmd, RedisError, Value};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Connection, KEPT_MS, Server};
+use super::{Connection, Server, failed};
+use crate::core::locks::Event;
+use crate::core::time::Span;
 use crate::error::{Error, Result};
-use crate::program;
+use crate::program::{self, Failure};
 
-/// The lease of a lock that is to be renewed, and the one that it is renewed to, in milliseconds.
-const LEASE_MS: u64 = 5_000;
+/// The lease of a lock of its own, and the one that it is renewed to, in milliseconds. They lie so far apart that a
+/// lease which was renewed is known from one that was not however long the code took.
+const OWN_LEASE_MS: u64 = 15_000;
 const RENEWED_MS: u64 = 30_000;
+/// The lease of the next holder's lock, in milliseconds: none that code would set by itself.
+const THEIR_LEASE_MS: u64 = 47_311;
+/// How far a lease may be from what was asked for: some count it in seconds.
+pub const TOLERANCE_MS: u64 = 1_000;
+/// How far Redis and this process may be apart in counting how long something took.
+const ROUNDING_MS: u64 = 100;
 /// How long a program of the site may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Who let its lease end, and who holds the lock by now.
 const MINE: &str = "onefold-first-holder";
 const THEIRS: &str = "onefold-next-holder";
+/// How often Redis is asked to stop a script: it hears of that only when it finds the script slow.
+const KILLS: usize = 3;
+/// Errors by which a server says how it is, whatever it was asked.
+const OF_SERVER: [&str; 8] =
+    ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOPERM", "OOM", "READONLY"];
 /// Commands that touch the key they name and no other.
 const OF_ONE_KEY: [&str; 8] = ["DEL", "UNLINK", "DELEX", "GETDEL", "SET", "GETEX", "EXPIRE", "PEXPIRE"];
 
@@ -43,7 +57,7 @@ return 0
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// A script: KEYS\[1\] is the lock's key, ARGV\[1\] the owner's value, ARGV\[2\] the lease in milliseconds.
-    Script(String),
+    Script { path: PathBuf, text: String },
     /// One command of Redis, its words.
     Command(Vec<String>),
     /// A program, with key, value and lease_ms as a JSON object on its stdin.
@@ -75,17 +89,20 @@ impl Way {
         Ok(Self::Command(words))
     }
 
-    async fn run(&self, redis: &mut Connection, key: &str) -> Result<()> {
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// Usage, where it cannot be run or does not end; failure, where Redis cannot be asked.
+    async fn run(&self, bench: &mut Bench<'_>, key: &str) -> Result<Ran> {
         let lease = RENEWED_MS.to_string();
         match self {
-            Self::Script(text) => {
+            Self::Script { text, .. } => {
                 let mut command = redis::cmd("EVAL");
                 command.arg(text).arg(1).arg(key).arg(MINE).arg(&lease);
-                redis.ask::<redis::Value>(&command).await.map_err(|e| {
-                    e.context("the script").hint(
-                        "KEYS[1] is the lock's key, ARGV[1] the owner's value, ARGV[2] the lease in milliseconds",
-                    )
-                })?;
+                match bench.redis.try_ask::<Value>(&command).await {
+                    Err(e) if e.is_timeout() => Err(self.stopped(bench).await),
+                    answered => self.told(answered),
+                }
             }
             Self::Command(words) => {
                 let mut command = Cmd::new();
@@ -93,19 +110,105 @@ impl Way {
                     let word = word.replace("{key}", key).replace("{value}", MINE);
                     command.arg(word.replace("{lease_ms}", &lease));
                 }
-                redis.ask::<redis::Value>(&command).await.map_err(|e| e.context("the command"))?;
+                self.told(bench.redis.try_ask::<Value>(&command).await)
             }
             Self::Program(path) => {
                 let input = json!({ "key": key, "value": MINE, "lease_ms": RENEWED_MS });
-                program::run(&[path.display().to_string()], &input, LIMIT).await.map_err(|failure| {
-                    Error::from(failure).hint(
-                        "name a program that gets {\"key\": …, \"value\": …, \"lease_ms\": …} on its stdin and ends with 0",
-                    )
-                })?;
+                let hint = "name a program that gets {\"key\": …, \"value\": …, \"lease_ms\": …} on its stdin and ends \
+                            with 0";
+                match program::run(&[path.display().to_string()], &input, LIMIT).await {
+                    Ok(_) => Ok(Ran::Said(None)),
+                    Err(Failure::NotStarted(why)) => Err(Error::usage(why).hint(hint)),
+                    Err(Failure::Late(why)) => Err(Error::failure(why).hint(hint)),
+                    Err(Failure::Broke(why)) => Ok(Ran::Threw(Error::failure(why).hint(hint))),
+                }
             }
         }
-        Ok(())
     }
+
+    /// What a script or a command was answered. An error of Redis about it is an answer, too.
+    fn told(&self, answered: Result<Value, RedisError>) -> Result<Ran> {
+        let error = match answered {
+            Ok(value) => return Ok(Ran::Said(is_done(&value))),
+            Err(error) => error,
+        };
+        let said = error.to_string();
+        if !is_of_code(&error) {
+            return Err(failed("redis", &error));
+        }
+        Ok(Ran::Threw(match self {
+            Self::Script { path, .. } => {
+                let line = line_of(&said).map(|line| format!(":{line}")).unwrap_or_default();
+                Error::usage(format!("{}{line}: {said}", path.display())).hint(
+                    "KEYS[1] is the lock's key, ARGV[1] the owner's value, ARGV[2] the lease in milliseconds",
+                )
+            }
+            Self::Command(words) => Error::usage(format!("{:?}: {said}", words.join(" "))).hint(
+                "{key} is the lock's key, {value} the owner's value, {lease_ms} the lease in milliseconds",
+            ),
+            Self::Program(path) => Error::failure(format!("{}: {said}", path.display())),
+        }))
+    }
+
+    /// Stops a script that does not end, for nobody else is served meanwhile. Its key was set a moment before, so that
+    /// it is no other client's script that runs.
+    async fn stopped(&self, bench: &mut Bench<'_>) -> Error {
+        let Self::Script { path, .. } = self else { return Error::failure("redis: no answer") };
+        let late = format!("{}: the script did not end in time", path.display());
+        for _ in 0..KILLS {
+            let kill = bench.rescue.try_ask::<Value>(redis::cmd("SCRIPT").arg("KILL")).await;
+            match kill {
+                Ok(_) => {
+                    return Error::usage(format!("{late}, and was stopped (SCRIPT KILL)"))
+                        .hint("has it a loop that goes on for ever?");
+                }
+                Err(e) if e.code() == Some("NOTBUSY") => {
+                    return Error::usage(format!("{late}; it has ended by now"))
+                        .hint("a lock's script must take milliseconds: nobody else is served meanwhile");
+                }
+                Err(e) if e.code() == Some("UNKILLABLE") => {
+                    return Error::usage(format!(
+                        "{late}, and cannot be stopped, since it has written: Redis is busy"
+                    ))
+                    .hint("`redis-cli SHUTDOWN NOSAVE` ends it, and loses what is not saved");
+                }
+                Err(_) => {}
+            }
+        }
+        Error::usage(format!("{late}, and Redis does not answer the order to stop it"))
+            .hint("redis-cli SCRIPT KILL, once more")
+    }
+}
+
+/// What code did by its own account.
+enum Ran {
+    /// Whether it said that something was done; `None` where it did not say.
+    Said(Option<bool>),
+    /// It ended with an error: on a lock of its own it is broken, on another it says that it is not its own.
+    Threw(Error),
+}
+
+/// Whether an answer says that something was done.
+fn is_done(value: &Value) -> Option<bool> {
+    match value {
+        Value::Int(n) => Some(*n > 0),
+        Value::Boolean(yes) => Some(*yes),
+        Value::Okay => Some(true),
+        Value::SimpleString(text) => Event::is_done(text),
+        Value::BulkString(bytes) => Event::is_done(std::str::from_utf8(bytes).ok()?),
+        _ => None,
+    }
+}
+
+/// Whether an error is the code's, and not one of the way to Redis.
+fn is_of_code(error: &RedisError) -> bool {
+    error.code().is_some_and(|code| !OF_SERVER.contains(&code))
+}
+
+/// The line of a script that an error of Redis names.
+fn line_of(error: &str) -> Option<u64> {
+    let (_, rest) = error.split_once("user_script:")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// What is tried.
@@ -116,6 +219,15 @@ pub enum Act {
     Renewal,
 }
 
+impl Act {
+    const fn done(self) -> &'static str {
+        match self {
+            Self::Release => "released",
+            Self::Renewal => "renewed",
+        }
+    }
+}
+
 /// One trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trial {
@@ -123,86 +235,177 @@ pub struct Trial {
     /// On whose lock.
     pub on: &'static str,
     pub expected: &'static str,
-    pub found: &'static str,
+    pub found: String,
+    /// Whether the code was told that it was done; `null` where it was told neither.
+    pub told_done: Option<bool>,
     pub holds: bool,
 }
 
-/// Tries a release on a lock of its own, on the next holder's, and on none.
-///
-/// # Errors
-/// Failure, where Redis cannot be asked or the code itself fails.
-pub async fn release(server: &Server, redis: &mut Connection, way: &Way) -> Result<Vec<Trial>> {
-    let mut trials = Vec::new();
-    let key = server.key("own");
-    let left = after(redis, &key, Some((MINE, KEPT_MS)), way).await?;
-    let found = if left.value.is_none() { "it is gone" } else { "it is still there" };
-    trials.push(trial(Act::Release, "its own lock", "it is gone", found));
-
-    let left = after(redis, &server.key("next"), Some((THEIRS, KEPT_MS)), way).await?;
-    let found = match left.value.as_deref() {
-        Some(THEIRS) => "it is untouched",
-        Some(_) => "it holds another value: the next holder is robbed",
-        None => "it is gone, as by a bare DEL: the next holder is robbed",
-    };
-    trials.push(trial(Act::Release, "the next holder's lock", "it is untouched", found));
-
-    let left = after(redis, &server.key("none"), None, way).await?;
-    let found = if left.value.is_none() { "there is none" } else { "there is one now" };
-    trials.push(trial(Act::Release, "no lock", "there is none", found));
-    Ok(trials)
+/// Where code is tried.
+pub struct Bench<'s> {
+    server: &'s Server,
+    redis: Connection,
+    /// Made before anything runs: while a script does, nobody is let in.
+    rescue: Connection,
 }
 
-/// Tries a renewal in the same way.
-///
-/// # Errors
-/// As [`release`].
-pub async fn renewal(server: &Server, redis: &mut Connection, way: &Way) -> Result<Vec<Trial>> {
-    let mut trials = Vec::new();
-    let is_longer = |left: &Left| left.ms.is_none_or(|ms| ms > LEASE_MS);
-    let left = after(redis, &server.key("own"), Some((MINE, LEASE_MS)), way).await?;
-    let found = match left.value.as_deref() {
-        Some(MINE) if left.ms.is_some() && is_longer(&left) => "its lease is longer",
-        Some(MINE) if left.ms.is_none() => "it does not expire any more",
-        Some(MINE) => "its lease is as it was",
-        _ => "it is gone",
-    };
-    trials.push(trial(Act::Renewal, "its own lock", "its lease is longer", found));
-
-    let left = after(redis, &server.key("next"), Some((THEIRS, LEASE_MS)), way).await?;
-    let found = match left.value.as_deref() {
-        Some(THEIRS) if is_longer(&left) => "its lease is longer, as by a bare PEXPIRE",
-        Some(THEIRS) => "it is untouched",
-        Some(_) => "it holds another value: the next holder is robbed",
-        None => "it is gone: the next holder is robbed",
-    };
-    trials.push(trial(Act::Renewal, "the next holder's lock", "it is untouched", found));
-
-    let left = after(redis, &server.key("none"), None, way).await?;
-    let found =
-        if left.value.is_none() { "there is none" } else { "there is one now, that nobody was given" };
-    trials.push(trial(Act::Renewal, "no lock", "there is none", found));
-    Ok(trials)
-}
-
-fn trial(act: Act, on: &'static str, expected: &'static str, found: &'static str) -> Trial {
-    Trial { act, on, expected, found, holds: expected == found }
-}
-
-/// What a key was when the code had run.
-struct Left {
-    value: Option<String>,
-    /// `None` where it does not expire or is not there.
-    ms: Option<u64>,
-}
-
-/// Runs the code on a key that holds this value for so many milliseconds, and removes the key.
-async fn after(redis: &mut Connection, key: &str, before: Option<(&str, u64)>, way: &Way) -> Result<Left> {
-    if let Some((value, ms)) = before {
-        redis.set(key, value, ms).await?;
+impl<'s> Bench<'s> {
+    /// # Errors
+    /// As [`Server::connect`].
+    pub async fn new(server: &'s Server) -> Result<Self> {
+        Ok(Self { server, redis: server.connect().await?, rescue: server.connect().await? })
     }
-    let ran = way.run(redis, key).await;
-    let left = async { Ok(Left { ms: redis.left_ms(key).await?, value: redis.get(key).await? }) }.await;
-    redis.del(key).await?;
-    ran?;
-    left
+
+    /// Tries a release or a renewal on a lock of its own, on the next holder's, and on none.
+    ///
+    /// # Errors
+    /// Usage, where the code cannot be run, does not end or fails on a lock of its own; failure, where Redis cannot be
+    /// asked.
+    pub async fn try_out(&mut self, act: Act, way: &Way) -> Result<[Trial; 3]> {
+        let own = self.after("own", Some((MINE, OWN_LEASE_MS)), way).await?;
+        let told_done = match own.ran {
+            Ran::Threw(error) => return Err(error),
+            Ran::Said(told_done) => told_done,
+        };
+        let (expected, found) = match act {
+            Act::Release => (GONE, own.key.released()),
+            Act::Renewal => (AS_ASKED, own.key.renewed(own.took_ms)),
+        };
+        let holds = found == expected;
+        let own = Trial { act, on: "its own lock", expected, found, told_done, holds };
+        let next = self.after("next", Some((THEIRS, THEIR_LEASE_MS)), way).await?;
+        let found = next.key.of_next(next.took_ms);
+        let next = in_vain(act, "the next holder's lock", UNTOUCHED, found, &next.ran);
+        let none = self.after("none", None, way).await?;
+        let found = match none.key {
+            Key::Gone => NONE,
+            Key::There { .. } => "there is one now, that nobody was given",
+        };
+        Ok([own, next, in_vain(act, "no lock", NONE, found, &none.ran)])
+    }
+
+    /// Runs the code on a key that holds this value for so many milliseconds, and removes the key.
+    async fn after(&mut self, name: &str, before: Option<(&str, u64)>, way: &Way) -> Result<Left> {
+        let name = self.server.key(name);
+        let began = Instant::now();
+        if let Some((value, ms)) = before {
+            self.redis.set(&name, value, ms).await?;
+        }
+        let ran = way.run(self, &name).await;
+        let key = self.key(&name).await;
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let removed = self.redis.del(&name).await;
+        // Why the code failed says more than why the key could not be read.
+        let (ran, key) = (ran?, key?);
+        removed?;
+        Ok(Left { ran, key, took_ms })
+    }
+
+    async fn key(&mut self, name: &str) -> Result<Key> {
+        let left_ms: i64 = self.redis.ask(redis::cmd("PTTL").arg(name)).await?;
+        let lease_ms = u64::try_from(left_ms).ok();
+        match self.redis.try_ask::<Option<Vec<u8>>>(redis::cmd("GET").arg(name)).await {
+            Ok(None) => Ok(Key::Gone),
+            Ok(Some(value)) => Ok(Key::There { value, lease_ms }),
+            // A list or a hash is there in its place.
+            Err(e) if e.code() == Some("WRONGTYPE") => Ok(Key::There { value: Vec::new(), lease_ms }),
+            Err(e) => Err(failed("redis", &e)),
+        }
+    }
+}
+
+/// What the code left of a lock.
+struct Left {
+    ran: Ran,
+    key: Key,
+    /// From before the lock was set until it was read again.
+    took_ms: u64,
+}
+
+/// What a key is.
+enum Key {
+    Gone,
+    There {
+        value: Vec<u8>,
+        /// `None` where it does not expire.
+        lease_ms: Option<u64>,
+    },
+}
+
+const GONE: &str = "it is gone";
+const AS_ASKED: &str = "its lease is as asked";
+const UNTOUCHED: &str = "it is untouched";
+const NONE: &str = "there is none";
+
+impl Key {
+    /// Of a lock that its holder has released.
+    fn released(&self) -> String {
+        match self {
+            Self::Gone => GONE.to_owned(),
+            Self::There { .. } => "it is still there".to_owned(),
+        }
+    }
+
+    /// Of a lock that its holder has renewed.
+    fn renewed(&self, took_ms: u64) -> String {
+        let (value, lease_ms) = match self {
+            Self::Gone => return "it is gone".to_owned(),
+            Self::There { value, lease_ms } => (value, lease_ms),
+        };
+        let Some(lease_ms) = lease_ms.filter(|_| value == MINE.as_bytes()) else {
+            let found = if value == MINE.as_bytes() {
+                "it does not expire any more"
+            } else {
+                "it holds another value"
+            };
+            return found.to_owned();
+        };
+        if (RENEWED_MS - TOLERANCE_MS).saturating_sub(took_ms) <= lease_ms
+            && lease_ms <= RENEWED_MS + TOLERANCE_MS
+        {
+            return AS_ASKED.to_owned();
+        }
+        if lease_ms <= OWN_LEASE_MS && lease_ms + took_ms + ROUNDING_MS >= OWN_LEASE_MS {
+            return "its lease is as it was".to_owned();
+        }
+        format!("its lease is {}, where {} was asked for", seconds(lease_ms), seconds(RENEWED_MS))
+    }
+
+    /// Of a lock that one has released or renewed who no longer held it.
+    fn of_next(&self, took_ms: u64) -> &'static str {
+        let (value, lease_ms) = match self {
+            Self::Gone => return "it is gone, as by a bare DEL: the next holder is robbed",
+            Self::There { value, lease_ms } => (value, lease_ms),
+        };
+        match lease_ms {
+            _ if value != THEIRS.as_bytes() => "it holds another value: the next holder is robbed",
+            None => "it does not expire any more",
+            Some(ms) if *ms > THEIR_LEASE_MS => "its lease is longer, as by a bare PEXPIRE",
+            Some(ms) if ms + took_ms + ROUNDING_MS < THEIR_LEASE_MS => {
+                "its lease is shorter, as by a bare PEXPIRE"
+            }
+            Some(_) => UNTOUCHED,
+        }
+    }
+}
+
+/// A trial in which the code must do nothing, and must not be told that it did something.
+fn in_vain(act: Act, on: &'static str, expected: &'static str, found: &str, ran: &Ran) -> Trial {
+    let told_done = match ran {
+        Ran::Said(told_done) => *told_done,
+        Ran::Threw(_) => Some(false),
+    };
+    let found = match told_done {
+        Some(true) if found == expected => {
+            format!("{found}, but the code is told that it was {}", act.done())
+        }
+        _ => found.to_owned(),
+    };
+    let holds = found == expected;
+    Trial { act, on, expected, found, told_done, holds }
+}
+
+/// Rounded to seconds.
+fn seconds(ms: u64) -> Span {
+    Span::from_secs(i64::try_from(ms.saturating_add(500) / 1000).unwrap_or(i64::MAX))
 }

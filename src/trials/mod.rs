@@ -7,7 +7,7 @@ pub mod token;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, RedisResult};
 
 use crate::error::{Error, Result};
 
@@ -33,15 +33,26 @@ impl Server {
     /// # Errors
     /// Usage, where the URL is none of Redis; its text, which may hold a password, is not told.
     pub fn new(url: &str, prefix: String) -> Result<Self> {
-        let bad = || {
-            Error::usage("the URL is none of Redis")
-                .hint("--redis redis://HOST:6379, or rediss://HOST:6379 with TLS")
+        let bad = |why: &str| {
+            Error::usage(format!("the URL is none of Redis: {why}"))
+                .hint("--redis redis://HOST:6379, or rediss://HOST:6379 with TLS; /N after it for database N")
         };
-        let parsed = url::Url::parse(url).map_err(|_| bad())?;
-        if !matches!(parsed.scheme(), "redis" | "rediss") || !parsed.has_host() {
-            return Err(bad());
+        let parsed = url::Url::parse(url).map_err(|e| bad(&e.to_string()))?;
+        if !matches!(parsed.scheme(), "redis" | "rediss") {
+            return Err(bad("it begins with neither redis:// nor rediss://"));
         }
-        let client = Client::open(url).map_err(|_| bad())?;
+        if !parsed.has_host() {
+            return Err(bad("it names no host"));
+        }
+        // Whatever else stands there would be left aside without a word, a password too.
+        if parsed.query_pairs().any(|(name, _)| name != "protocol") {
+            return Err(bad("nothing but ?protocol= may stand in its query"));
+        }
+        let database = parsed.path().trim_start_matches('/');
+        if !database.is_empty() && database.parse::<u32>().is_err() {
+            return Err(bad("what stands after the host is no number of a database"));
+        }
+        let client = Client::open(url).map_err(|_| bad("it cannot be read"))?;
         // The default that TLS takes where several are built in; one that is set already is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let host = parsed.host_str().unwrap_or_default();
@@ -57,14 +68,16 @@ impl Server {
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE));
         let connected = self.client.get_multiplexed_async_connection_with_config(&how).await;
-        let mut connection = Connection(connected.map_err(|e| self.failed(&e))?);
-        connection.ask::<String>(Cmd::new().arg("PING")).await?;
+        let mut connection = Connection(connected.map_err(|e| failed(&self.in_words(), &e))?);
+        connection
+            .try_ask::<String>(Cmd::new().arg("PING"))
+            .await
+            .map_err(|e| failed(&self.in_words(), &e))?;
         Ok(connection)
     }
 
-    fn failed(&self, error: &redis::RedisError) -> Error {
-        Error::failure(format!("redis {}: {error}", self.label))
-            .hint("is the server up, are host and port right, and does it want a password? ONEFOLD_REDIS_URL may hold it")
+    fn in_words(&self) -> String {
+        format!("redis {}", self.label)
     }
 
     /// A key of our own.
@@ -77,7 +90,12 @@ impl Connection {
     /// # Errors
     /// Failure, with what Redis says.
     pub async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T> {
-        command.query_async(&mut self.0).await.map_err(|e| Error::failure(format!("redis: {e}")))
+        self.try_ask(command).await.map_err(|e| failed("redis", &e))
+    }
+
+    /// As [`Self::ask`], for whoever tells one error from another.
+    pub(super) async fn try_ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        command.query_async(&mut self.0).await
     }
 
     /// Sets a key of ours, which expires.
@@ -101,12 +119,24 @@ impl Connection {
     pub async fn del(&mut self, key: &str) -> Result<bool> {
         self.ask::<i64>(redis::cmd("DEL").arg(key)).await.map(|n| n > 0)
     }
+}
 
-    /// How many milliseconds a key has left; `None` where it does not expire or is not there.
-    ///
-    /// # Errors
-    /// As [`Self::ask`].
-    pub async fn left_ms(&mut self, key: &str) -> Result<Option<u64>> {
-        self.ask::<i64>(redis::cmd("PTTL").arg(key)).await.map(|ms| u64::try_from(ms).ok())
-    }
+/// What Redis, or the way to it, says; `redis` names it.
+pub(super) fn failed(redis: &str, error: &RedisError) -> Error {
+    let said = error.to_string();
+    let hint = match error.code() {
+        Some("BUSY") => {
+            "a script runs there and does not end: `redis-cli SCRIPT KILL` stops one that has not written"
+        }
+        Some("NOAUTH" | "WRONGPASS" | "NOPERM") => {
+            "ONEFOLD_REDIS_URL may hold user and password: redis://USER:PASSWORD@HOST:6379"
+        }
+        _ if said.contains("DB index") => {
+            "the number after the last slash is a database's; a server has 0 to 15, unless it is configured otherwise"
+        }
+        _ => {
+            "is the server up, are host and port right, and does it want a password? ONEFOLD_REDIS_URL may hold it"
+        }
+    };
+    Error::failure(format!("{redis}: {said}")).hint(hint)
 }

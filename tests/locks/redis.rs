@@ -51,8 +51,125 @@ fn a_script_is_told_from_one_that_robs_the_next_holder() {
     let nothing = file("nothing.lua", "return 0");
     let json = check(&["--release", &nothing, "--renew", &nothing, "--json"]).ends(5).json();
     assert_eq!(wrong(&json), ["release of its own lock", "renewal of its own lock"]);
-    let broken = file("broken.lua", "return redis.call('DEL', ARGV[9])");
-    check(&["--release", &broken]).fails(1, &["the script", "KEYS[1] is the lock's key"]);
+    // One that knows that the lock is not its own may say so by an error.
+    let strict = SAFE_RELEASE.replace("return 0", "return redis.error_reply('NOTOWNER not yours')");
+    check(&["--release", &file("strict.lua", &strict)]).ends(0);
+}
+
+#[test]
+fn the_next_holders_lease_is_its_own_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let afterwards = |flag: &str, text: &str| {
+        let path = folder.path().join("unlock.lua");
+        std::fs::write(&path, text).unwrap();
+        let json = check(&[flag, path.to_str().unwrap(), "--json"]).ends(5).json();
+        let trials = json["trials"].as_array().unwrap();
+        let wrong = trials.iter().filter(|t| t["holds"] == false);
+        wrong.map(|t| format!("{}: {}", t["on"], t["found"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let otherwise = |what: &str| SAFE_RELEASE.replace("return 0", what);
+    for (what, found) in [
+        ("return redis.call('PERSIST', KEYS[1]) * 0", "it does not expire any more"),
+        ("return redis.call('PEXPIRE', KEYS[1], ARGV[2]) * 0", "its lease is shorter, as by a bare PEXPIRE"),
+        ("return redis.call('PEXPIRE', KEYS[1], 60000) * 0", "its lease is longer, as by a bare PEXPIRE"),
+        (
+            "redis.call('SET', KEYS[1], ARGV[1], 'XX', 'KEEPTTL') return 0",
+            "it holds another value: the next holder is robbed",
+        ),
+        (
+            "if redis.call('DEL', KEYS[1]) == 1 then redis.call('RPUSH', KEYS[1], 1) end return 0",
+            "it holds another value: the next holder is robbed",
+        ),
+        (
+            "if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end return 0",
+            "it is untouched, but the code is told that it was released",
+        ),
+    ] {
+        let found = format!("the next holder's lock: {found}");
+        assert_eq!(afterwards("--release", &otherwise(what)), [found], "{what}");
+    }
+    let untold = ["the next holder's lock: it is untouched, but", "no lock: there is none, but"];
+    let untold = untold.map(|told| format!("{told} the code is told that it was released"));
+    assert_eq!(afterwards("--release", &otherwise("return 'OK'")), untold);
+
+    let renewal = |what: &str| SAFE_RENEWAL.replace("'PEXPIRE', KEYS[1], ARGV[2]", what);
+    for (what, found) in [
+        ("'EXPIRE', KEYS[1], ARGV[2]", "its lease is 8h20m, where 30s was asked for"),
+        ("'PEXPIRE', KEYS[1], ARGV[2] / 10", "its lease is 3s, where 30s was asked for"),
+        ("'PERSIST', KEYS[1]", "it does not expire any more"),
+        ("'EXISTS', KEYS[1]", "its lease is as it was"),
+        ("'DEL', KEYS[1]", "it is gone"),
+        ("'SET', KEYS[1], 'x', 'PX', ARGV[2]", "it holds another value"),
+    ] {
+        assert_eq!(afterwards("--renew", &renewal(what)), [format!("its own lock: {found}")], "{what}");
+    }
+    // Seconds are no worse than milliseconds, if they are seconds.
+    check(&["--renew-command", "PEXPIRE {key} 30900"]).ends(5).prints("its lease is as asked");
+}
+
+#[test]
+fn code_that_cannot_run_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |text: &str| {
+        std::fs::write(folder.path().join("unlock.lua"), text).unwrap();
+        let line = ["locks", "check-script", "--release", "unlock.lua"];
+        run(program().current_dir(folder.path()).env("ONEFOLD_REDIS_URL", url()).args(line), &line)
+    };
+    script("local a = 1\nif then").fails(2, &["unlock.lua:2: ", "KEYS[1] is the lock's key"]);
+    script("local a = 1\nreturn redis.call('DEL', ARGV[9])").fails(2, &["unlock.lua:2: "]);
+    script("return nobody()").fails(2, &["unlock.lua:1: ", "nobody"]);
+    script("return redis.error_reply('MINE no')").fails(2, &["unlock.lua: ", "MINE"]);
+    check(&["--release-command", "EXPIRE {key} soon"]).fails(2, &["EXPIRE {key} soon", "{lease_ms}"]);
+}
+
+/// A Redis of its own: nobody else waits while a script does not end. It is stopped when this is dropped.
+struct OwnRedis(std::process::Child, String);
+
+impl OwnRedis {
+    fn start(folder: &std::path::Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = std::process::Command::new("redis-server");
+        command.current_dir(folder).arg("--port").arg(port.to_string());
+        command.args(["--bind", "127.0.0.1", "--save", "", "--lua-time-limit", "100"]);
+        let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let redis = Self(child, format!("redis://127.0.0.1:{port}"));
+        let answers = (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            redis.connection().is_some()
+        });
+        assert!(answers, "{}", redis.1);
+        redis
+    }
+
+    fn connection(&self) -> Option<redis::Connection> {
+        redis::Client::open(self.1.as_str()).unwrap().get_connection().ok()
+    }
+}
+
+impl Drop for OwnRedis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_script_that_does_not_end_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let redis = OwnRedis::start(folder.path());
+    let check = |text: &str| {
+        std::fs::write(folder.path().join("loop.lua"), text).unwrap();
+        let line = ["locks", "check-script", "--redis", &redis.1, "--renew", "loop.lua"];
+        run(program().current_dir(folder.path()).args(line), &line)
+    };
+    check("while true do end").fails(2, &["loop.lua: the script did not end", "SCRIPT KILL"]);
+    let mut others = redis.connection().expect("others are served again");
+    assert_eq!(others.scan::<String>().unwrap().count(), 0);
+    // What has written cannot be stopped, and that is said.
+    check("redis.call('SET', KEYS[1], 'x') while true do end")
+        .fails(2, &["loop.lua: the script did not end", "cannot be stopped", "SHUTDOWN NOSAVE"]);
+    let busy = ["token", "drill", "--redis", &redis.1];
+    run(program().args(busy), &busy).fails(1, &["BUSY", "SCRIPT KILL"]);
 }
 
 #[test]
@@ -99,7 +216,11 @@ fn a_program_is_given_key_and_value_on_its_stdin() {
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let ran = check(&["--release-program", path.to_str().unwrap()]).ends(5);
     ran.prints("it is gone, as by a bare DEL").prints("A program that looks first");
-    check(&["--release-program", "/nowhere/unlock"]).fails(1, &["cannot be run"]);
+    check(&["--release-program", "/nowhere/unlock"]).fails(2, &["/nowhere/unlock: cannot be run"]);
+    std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
+    let ran = check(&["--release-program", path.to_str().unwrap()])
+        .fails(1, &["unlock: ended with exit status: 3"]);
+    assert!(ran.stderr.contains("exit status: 3\n"), "{ran}");
 }
 
 #[test]
@@ -130,7 +251,22 @@ fn a_password_is_never_typed_and_never_printed() {
     run(program().args(line), &line).fails(2, &["no Redis is named", "ONEFOLD_REDIS_URL"]);
     let of_variable = |url: &str| run(program().env("ONEFOLD_REDIS_URL", url).args(line), &line);
     of_variable("redis://:s3cret@127.0.0.1:1").fails(1, &["redis 127.0.0.1:1"]).does_not_print("s3cret");
-    of_variable("mysql://:s3cret@127.0.0.1").fails(2, &["none of Redis"]).does_not_print("s3cret");
+    for (url, why) in [
+        ("mysql://:s3cret@127.0.0.1", "neither redis:// nor rediss://"),
+        ("redis://:s3cret@127.0.0.1:port", "invalid port number"),
+        ("redis://:s3cret@127.0.0.1:70000", "invalid port number"),
+        ("redis://127.0.0.1/?password=s3cret", "its query"),
+        ("redis://:s3cret@127.0.0.1/main", "no number of a database"),
+    ] {
+        of_variable(url).fails(2, &["none of Redis", why]).does_not_print("s3cret");
+    }
+    for query in ["password=s3cret", "pass=s3cret"] {
+        let url = format!("redis://127.0.0.1:1/?{query}");
+        let typed = ["token", "drill", "--redis", &url];
+        run(program().args(typed), &typed).fails(2, &["in the list of processes"]).does_not_print("s3cret");
+    }
+    let far = format!("{}/4711", url());
+    of_variable(&far).fails(1, &["DB index", "0 to 15"]);
 }
 
 #[test]

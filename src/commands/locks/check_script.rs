@@ -9,7 +9,7 @@ use super::super::redis::RedisFlag;
 use crate::config::Config;
 use crate::error::{Error, Exit, Result};
 use crate::report::{Column, Report, Table};
-use crate::trials::lock::{Act, SAFE_RELEASE, SAFE_RENEWAL, Trial, Way, release, renewal};
+use crate::trials::lock::{Act, Bench, SAFE_RELEASE, SAFE_RENEWAL, TOLERANCE_MS, Trial, Way};
 
 /// Try on a real Redis whether the way your code releases and renews a lock robs the next holder
 #[derive(Debug, Args)]
@@ -24,8 +24,12 @@ is run on a lock that it holds, on one that the next holder has by now, and on
 none. A script gets the key as KEYS[1], the owner's value as ARGV[1] and the
 lease in milliseconds as ARGV[2]; a command of Redis has {key}, {value} and
 {lease_ms} in it; a program gets a JSON object with key, value and lease_ms on
-its stdin. Keys are its own, under a random prefix, and are removed. Ends with 5
-where a trial shows what a lock must not do.")]
+its stdin. A renewal must leave the lease that it asks for, within 1 s; what does
+nothing must not be answered as done (a number above 0, OK, true), and may end
+with an error. A script that does not end is stopped by SCRIPT KILL. Keys are its
+own, under a random prefix, and are removed; what a script does to other keys is
+not looked for: name a Redis for tests. Ends with 5 where a trial shows what a
+lock must not do.")]
 pub struct CheckScriptArgs {
     #[command(flatten)]
     redis: RedisFlag,
@@ -57,13 +61,12 @@ pub async fn run(config: &Config, args: CheckScriptArgs) -> Result<Report> {
             .hint("onefold locks check-script --release unlock.lua, or --release-command 'DEL {key}'"));
     }
     let server = args.redis.server(config)?;
-    let mut redis = server.connect().await?;
+    let mut bench = Bench::new(&server).await?;
     let mut trials = Vec::new();
-    if let Some(way) = &releases {
-        trials.extend(release(&server, &mut redis, way).await?);
-    }
-    if let Some(way) = &renews {
-        trials.extend(renewal(&server, &mut redis, way).await?);
+    for (act, way) in [(Act::Release, &releases), (Act::Renewal, &renews)] {
+        if let Some(way) = way {
+            trials.extend(bench.try_out(act, way).await?);
+        }
     }
     let is_program = |way: &Option<Way>| matches!(way, Some(Way::Program(_)));
     Ok(tell(&server.label, &trials, is_program(&releases) || is_program(&renews)))
@@ -71,10 +74,11 @@ pub async fn run(config: &Config, args: CheckScriptArgs) -> Result<Report> {
 
 fn way(script: Option<PathBuf>, command: Option<String>, program: Option<PathBuf>) -> Result<Option<Way>> {
     match (script, command, program) {
-        (Some(path), ..) => std::fs::read_to_string(&path).map(|text| Some(Way::Script(text))).map_err(|e| {
-            Error::usage(format!("cannot read {}: {e}", path.display()))
-                .hint("name the file with the Lua script")
-        }),
+        (Some(path), ..) => match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(Way::Script { path, text })),
+            Err(e) => Err(Error::usage(format!("cannot read {}: {e}", path.display()))
+                .hint("name the file with the Lua script")),
+        },
         (_, Some(command), _) => Way::command(&command).map(Some),
         (.., program) => Ok(program.map(Way::Program)),
     }
@@ -95,13 +99,16 @@ fn tell(label: &str, trials: &[Trial], by_program: bool) -> Report {
             Act::Renewal => "renewal",
         };
         let verdict = if trial.holds { "ok" } else { "WRONG" };
-        table.row([act, trial.on, trial.found, verdict].map(str::to_owned));
+        table.row([act, trial.on, &trial.found, verdict].map(str::to_owned));
     }
     let mut report = Report::new(json!({ "redis": label, "trials": trials, "is_safe": is_safe }))
         .title(format!("Locks on redis {label}"))
         .table(table);
     if is_safe {
         report = report.line("It leaves the next holder's lock alone.");
+    }
+    if trials.iter().any(|t| t.act == Act::Renewal) {
+        report = report.line(format!("A lease is as asked within {TOLERANCE_MS} ms."));
     }
     if by_program {
         report = report.line(
