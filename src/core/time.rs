@@ -219,6 +219,11 @@ impl Span {
         Self::from_secs(minutes.saturating_mul(60))
     }
 
+    #[must_use]
+    pub const fn abs(self) -> Self {
+        Self(self.0.saturating_abs())
+    }
+
     pub const fn micros(self) -> i64 {
         self.0
     }

@@ -1,5 +1,6 @@
 //! What came for one purchase, and the sentence about it.
 
+use onefold::core::time::Span;
 use onefold::core::trace::access::{AccessLine, Source, Sources};
 use onefold::core::trace::attach::Basis;
 use onefold::core::trace::words::attribution;
@@ -161,4 +162,28 @@ fn captures_and_tickets_stand_with_the_source_that_wrote_their_order() {
         assert_eq!(left(Source::Client), (1, 1, 2));
         assert_eq!(left(Source::Gateway), (1, 2, 1));
     });
+}
+
+#[test]
+fn a_log_of_another_time_is_told_from_one_of_these_orders() {
+    let hours = |hours: i64| Span::from_mins(60 * hours);
+    let of_log = |later: Span, has_ids: bool| {
+        let lines = [line(2600, "r1", "app", 1), line(4700, "r2", "app", 1)].map(|line| AccessLine {
+            at: line.at.plus(later),
+            order_id: has_ids.then(|| if line.request_id == "r1" { "A".into() } else { "B".into() }),
+            ..line
+        });
+        traced(&three(), &lines, &options(), |trace| {
+            (
+                trace.beside,
+                trace.is_beside_its_log(),
+                trace.log().unwrap().later.map(|span| span.micros() / 3_600_000_000),
+            )
+        })
+    };
+    assert!(!of_log(Span::from_secs(0), true).1);
+    assert_eq!(of_log(hours(8), true), (0, true, Some(8)));
+    assert!(of_log(hours(-8), true).1);
+    assert_eq!(of_log(hours(24 * 365), false), (0, true, None));
+    traced(&three(), &[], &options(), |trace| assert!(!trace.is_beside_its_log(), "there is no log"));
 }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::commands::count;
 use crate::core::plan::id_of;
 use crate::core::sheet::{Cell, Column, Fact, Head, Holds, Put, Sheets, column, maybe, number, text};
-use crate::core::time::Timestamp;
-use crate::core::trace::Trace;
+use crate::core::time::{Span, Timestamp};
 use crate::core::trace::arrival::{Arrival, captures, tickets};
 use crate::core::trace::chain::{Fate, Link, Token};
 use crate::core::trace::guards::Guard;
 use crate::core::trace::words::{attribution, lapse};
+use crate::core::trace::{NEAR, Trace};
 use crate::error::Result;
 use crate::report::sparkline;
 
@@ -215,6 +215,38 @@ impl Traced<'_> {
         Ok(())
     }
 
+    /// That the log is not one of these orders, where that is so.
+    pub fn log_warning(&self) -> Option<String> {
+        let trace = self.trace;
+        let log = trace.log().filter(|_| trace.is_beside_its_log())?;
+        let orders = trace.purchases.intents().iter().flat_map(|intent| &intent.orders);
+        let times = || orders.clone().map(|rows| rows.order.created_at);
+        let mut text = format!(
+            "WARNING: of {} only {} beside a line of the access log, so what came is not known and may count twice; its \
+             lines are from {} to {}, the orders from {} to {}",
+            count(trace.orders(), "order"),
+            if trace.beside == 1 { "1 stands".to_owned() } else { format!("{} stand", trace.beside) },
+            log.first?,
+            log.last?,
+            times().min()?,
+            times().max()?,
+        );
+        if let Some(later) = log.later.filter(|later| later.abs() > NEAR) {
+            // Zones differ by quarters of an hour.
+            let quarter = Span::from_mins(15).micros();
+            let about = later.abs().micros().saturating_add(quarter / 2) / quarter * quarter;
+            text += &format!(
+                "; those that name a purchase are about {} {} than it. Is it the right log, and are its times in the zone \
+                 that they are taken for (--timezone)?",
+                Span::from_micros(about),
+                if later.micros() < 0 { "earlier" } else { "later" }
+            );
+        } else {
+            text += ". Is it the right log, and are its ids those of the ledgers?";
+        }
+        Some(text)
+    }
+
     /// What one purchase came to, where the trace is about one.
     pub fn attribution(&self) -> Option<String> {
         let purchases = self.trace.purchases;
@@ -236,7 +268,7 @@ impl Sheets for Traced<'_> {
         let trace = self.trace;
         let (purchases, more) = (trace.purchases.intents().len(), trace.surplus);
         let n = |n: u64, what: &str| count(usize::try_from(n).unwrap_or(usize::MAX), what);
-        let mut found: Vec<String> = self.attribution().into_iter().collect();
+        let mut found: Vec<String> = self.log_warning().into_iter().chain(self.attribution()).collect();
         found.push(format!(
             "{} of {}: beyond one a purchase there are {}, {} and {}",
             count(trace.orders(), "order"),
@@ -273,6 +305,11 @@ impl Sheets for Traced<'_> {
             None => found.push(
                 "There is no access log: when requests came, which attempt each was and whether its answer was lost is \
                  not in the ledgers, so each order stands for one arrival"
+                    .to_owned(),
+            ),
+            Some(log) if log.lines == 0 => found.push(
+                "The access log has no line, so each order stands for one arrival; of a log in a table only the time of \
+                 these purchases is read"
                     .to_owned(),
             ),
             Some(log) => {
@@ -329,6 +366,7 @@ impl Sheets for Traced<'_> {
             .collect();
         json!({
             "orders": trace.orders(), "purchases": trace.purchases.intents().len(), "log": trace.log(),
+            "orders_beside_a_line": trace.log().map(|_| trace.beside), "log_warning": self.log_warning(),
             "sources": sources, "surplus": trace.surplus, "guards": guards,
             "times": trace.pieces.map(|p| json!({ "begins": p.begins, "length_ms": p.length.micros() / 1000 })),
             "series": series,

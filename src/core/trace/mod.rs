@@ -61,11 +61,24 @@ pub struct Purchases<'j> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Log {
     pub lines: u64,
+    #[serde(rename = "first_at")]
+    pub first: Option<Timestamp>,
+    #[serde(rename = "last_at")]
+    pub last: Option<Timestamp>,
     /// Lines of purchases that are traced, by what they are known by; the same line twice counts once.
     pub placed: BTreeMap<Basis, u64>,
     /// Lines that were there already, in every cell.
     pub twice: u64,
+    /// How much later than the first order of their purchase the lines are that name it by an id, the middle one of
+    /// them. Of a log in another time zone it is whole hours.
+    #[serde(rename = "later_us")]
+    pub later: Option<Span>,
 }
+
+/// How far a line may be from the order that it wrote, and still be taken for what wrote it.
+pub const NEAR: Span = Span::from_mins(30);
+/// A log of which fewer than one in so many orders has a line tells of other orders.
+const FEW: u64 = 10;
 
 impl<'j> Purchases<'j> {
     /// What is wanted of all that is joined, in the order of a plan (contract, section 8).
@@ -104,18 +117,27 @@ impl<'j> Purchases<'j> {
         let (mut log, lines) = (Log::default(), &mut self.lines);
         let mut take = |line: AccessLine| {
             log.lines += 1;
+            log.first = Some(log.first.map_or(line.at, |first| first.min(line.at)));
+            log.last = Some(log.last.map_or(line.at, |last| last.max(line.at)));
             if let Some((intent, basis)) = attach.place(&line) {
                 lines[intent].push((line, basis));
             }
         };
         each(attach.window(), &mut take).await?;
-        for placed in &mut self.lines {
+        let mut later = Vec::new();
+        for (placed, intent) in self.lines.iter_mut().zip(&self.intents) {
             placed.sort_unstable();
             let all = placed.len();
             placed.dedup_by(|(a, _), (b, _)| a == b);
             log.twice += (all - placed.len()) as u64;
             placed.iter().for_each(|(_, basis)| *log.placed.entry(*basis).or_default() += 1);
+            if let Some(first) = intent.orders.first() {
+                let named = placed.iter().filter(|(_, basis)| *basis != Basis::Buyer);
+                later.extend(named.map(|(line, _)| line.at.since(first.order.created_at)));
+            }
         }
+        let middle = later.len() / 2;
+        log.later = (!later.is_empty()).then(|| *later.select_nth_unstable(middle).1);
         self.log = Some(log);
         Ok(())
     }
@@ -155,6 +177,8 @@ pub struct Trace<'t> {
     pub guards: Vec<(Guard, Surplus)>,
     pub chain: Chain,
     pub redeliveries: Vec<Redelivery<'t>>,
+    /// Orders that stand beside a line of the log which is about as old.
+    pub beside: u64,
     pub pieces: Option<Pieces>,
     /// Orders, duplicates, captures, redeliveries.
     pub series: Vec<Series>,
@@ -170,6 +194,7 @@ impl<'t> Trace<'t> {
         let mut guards: Vec<_> = Guard::ALL.iter().map(|guard| (*guard, Surplus::default())).collect();
         let mut chain = Chain::new(has_log);
         let mut times = Times::default();
+        let mut beside = 0;
         for (at, intent) in purchases.intents.iter().enumerate() {
             let arrivals = purchases.arrivals(at, &options.sources);
             for arrival in &arrivals {
@@ -179,6 +204,8 @@ impl<'t> Trace<'t> {
                     left.orders += 1;
                     left.captures += captures(rows).count() as u64;
                     left.tickets += tickets(rows);
+                    let is_near = |line: &AccessLine| rows.order.created_at.since(line.at).abs() <= NEAR;
+                    beside += u64::from(arrival.line.is_some_and(is_near));
                 }
                 if let (Some(name), None) = (arrival.named, arrival.message) {
                     named.entry(name.to_owned()).or_insert(arrival.source);
@@ -208,6 +235,7 @@ impl<'t> Trace<'t> {
             guards,
             chain,
             redeliveries,
+            beside,
             pieces,
             series,
         })
@@ -215,6 +243,12 @@ impl<'t> Trace<'t> {
 
     pub fn log(&self) -> Option<&'t Log> {
         self.purchases.log.as_ref()
+    }
+
+    /// Whether there is a log that hardly tells of these orders: it is another one, or its times are not what they are
+    /// taken for. What it tells then stands beside the orders instead of with them, and counts a second time.
+    pub fn is_beside_its_log(&self) -> bool {
+        self.log().is_some_and(|log| log.lines > 0) && self.beside * FEW < self.orders() as u64
     }
 
     pub fn orders(&self) -> usize {
