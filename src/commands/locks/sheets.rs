@@ -107,7 +107,7 @@ impl Sheets for AuditReport {
         let tallies = self.collected.tallies.iter().map(|(finding, tally)| {
             let possible = match tally.possible {
                 0 => String::new(),
-                n => format!(", and {n} that clocks may explain"),
+                n => format!(", and {n} only possible"),
             };
             format!("{finding}: {}{possible}: {}", tally.proven, finding.in_words())
         });

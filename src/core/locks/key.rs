@@ -313,7 +313,11 @@ impl KeyState {
                 break;
             }
             let Some(front) = busy.former.pop_front() else { break };
-            busy.former.iter().chain(&busy.held).for_each(|other| window(&front, other, key, now, around));
+            let mut others = busy.former.iter().chain(&busy.held).peekable();
+            if let Some(next) = others.peek() {
+                unbounded(&front, next, key, now, around);
+            }
+            others.for_each(|other| window(&front, other, key, now, around));
         }
         if busy.held.is_none() && busy.former.is_empty() {
             self.busy = None;
@@ -341,35 +345,54 @@ fn found(finding: LockFinding, event: &Event, first: Holder) -> Found {
 /// The time in which two took themselves for the holder, if there was one.
 fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
     let Some(lost) = front.lost else { return };
-    // One that goes on holds to its lease's end, also where the history ends before that.
-    let is_over = other.lost.is_some() || other.end.is_some();
-    let other_until = if is_over { other.believed_until() } else { other.believed_until().max(now) };
-    let (from, until) = (other.acquired, front.believed_until().min(other_until));
+    let (from, until) = (other.acquired, front.believed_until().min(at_work_until(other, now)));
     if until <= from || front.owner == other.owner {
         return;
     }
-    let lasted = until.since(from);
-    let finding = match lost {
-        Lost::Lapsed => LockFinding::LeaseOutlived,
-        Lost::Robbed => LockFinding::HeldAfterForeignRelease,
-        Lost::Failover => LockFinding::LostAtFailover,
-        Lost::Stolen => LockFinding::HeldAfterSteal,
-        Lost::GivenAgain => LockFinding::GrantedTwice,
-    };
-    let certainty = around.certainty(lasted, front.node.as_ref(), other.node.as_ref());
-    (around.out)(Found {
-        finding,
+    let certainty = around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref());
+    (around.out)(two(lost, certainty, key, front, other, until));
+}
+
+/// A lock without expiry that the next one got, though its holder never let go. It may be at work for as long as the
+/// next one is; that it gave no sign of it proves neither that it was nor that it was not. Whoever is stolen from may
+/// have been told.
+fn unbounded(front: &Hold, next: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
+    let Some(lost) = front.lost.filter(|lost| *lost != Lost::Stolen) else { return };
+    let is_silent = front.lease.is_none() && front.end.is_none() && front.last_sign <= next.acquired;
+    let until = at_work_until(next, now);
+    if is_silent && next.acquired < until && front.owner != next.owner {
+        (around.out)(two(lost, Certainty::Possible, key, front, next, until));
+    }
+}
+
+/// Until when one takes itself for the holder. One that goes on does so to its lease's end, also where the history ends
+/// before that.
+fn at_work_until(hold: &Hold, now: Timestamp) -> Timestamp {
+    let is_over = hold.lost.is_some() || hold.end.is_some();
+    if is_over { hold.believed_until() } else { hold.believed_until().max(now) }
+}
+
+/// Two holders, from when the second one got the key.
+fn two(lost: Lost, certainty: Certainty, key: &str, front: &Hold, other: &Hold, until: Timestamp) -> Found {
+    Found {
+        finding: match lost {
+            Lost::Lapsed => LockFinding::LeaseOutlived,
+            Lost::Robbed => LockFinding::HeldAfterForeignRelease,
+            Lost::Failover => LockFinding::LostAtFailover,
+            Lost::Stolen => LockFinding::HeldAfterSteal,
+            Lost::GivenAgain => LockFinding::GrantedTwice,
+        },
         certainty,
         key: key.to_owned(),
         line: other.line,
-        at: from,
+        at: other.acquired,
         until: Some(until),
-        lasted: Some(lasted),
+        lasted: Some(until.since(other.acquired)),
         percent: None,
         first: front.holder(),
         second: Some(other.holder()),
         seen_token: None,
-    });
+    }
 }
 
 /// Whether the lock server's replica took over while this one held the key.

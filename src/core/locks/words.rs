@@ -30,6 +30,11 @@ impl Found {
             LockFinding::HeldAfterSteal => {
                 format!("{first} worked on for {lasted} after {second} had stolen it")
             }
+            LockFinding::GrantedTwice if self.first.lease_end.is_none() => {
+                format!(
+                    "{second} got it while {first} held it without expiry; both may have held it for {lasted}"
+                )
+            }
             LockFinding::GrantedTwice => {
                 format!("{second} got it while the lease of {first} ran; both held it for {lasted}")
             }
