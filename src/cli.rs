@@ -182,7 +182,8 @@ fn run(cli: Cli) -> Result<Report> {
         .enable_all()
         .build()
         .map_err(|e| Error::failure(format!("cannot start: {e}")))?;
-    let flags = flags(cli.global);
+    let line = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let flags = flags(cli.global, line);
     // These need no configuration, not even one that can be read.
     let config = match &cli.command {
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Config::without_file(flags),
@@ -200,7 +201,8 @@ fn run(cli: Cli) -> Result<Report> {
             Command::Run(args) => {
                 let typed = async |line: Vec<String>| {
                     let cli = parse(&line)?;
-                    run_command(&Config { written: cli.global.format, ..config.clone() }, cli.command).await
+                    let config = Config { written: cli.global.format, line, ..config.clone() };
+                    run_command(&config, cli.command).await
                 };
                 commands::run::run(&config, args, may_type, typed).await
             }
@@ -243,7 +245,7 @@ fn may_type(line: &[String]) -> Result<()> {
 async fn run_line(surroundings: &Config, line: Vec<String>) -> Result<Report> {
     let cli = parse(&line)?;
     let database = cli.global.database.unwrap_or_default();
-    let config = surroundings.embedded(&database);
+    let config = Config { line, ..surroundings.embedded(&database) };
     run_command(&config, cli.command).await
 }
 
@@ -301,7 +303,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
     }
 }
 
-fn flags(global: Global) -> Flags {
+fn flags(global: Global, line: Vec<String>) -> Flags {
     let format = global.format();
     Flags {
         config: global.config,
@@ -313,5 +315,6 @@ fn flags(global: Global) -> Flags {
         written: global.format,
         quiet: global.quiet,
         verbose: global.verbose,
+        line,
     }
 }

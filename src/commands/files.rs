@@ -114,7 +114,30 @@ pub fn must_be_new(path: &Path) -> Result<()> {
         return Err(Error::usage(format!("there is no folder {}", folder.display()))
             .hint("make it, or name a file in another folder"));
     }
-    if path.exists() { Err(is_there(path)) } else { Ok(()) }
+    // A link that leads nowhere is there, too.
+    if path.symlink_metadata().is_ok() { Err(is_there(path)) } else { Ok(()) }
+}
+
+/// Refuses, before either is written, two outputs of one run of which one is the other or lies in it, however they are
+/// spelled.
+pub fn must_lie_apart(flags: [&str; 2], paths: [&Path; 2]) -> Result<()> {
+    let [a, b] = paths.map(resolved);
+    if a.starts_with(&b) || b.starts_with(&a) {
+        let [flag, other] = flags;
+        return Err(Error::usage(format!("{flag} {} is the same place as {other}", paths[0].display()))
+            .hint(format!("name another file with {flag}")));
+    }
+    Ok(())
+}
+
+/// The file itself, without links and dots, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(path) = path.canonicalize() {
+        return path;
+    }
+    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    path.file_name().map_or(folder.clone(), |name| folder.join(name))
 }
 
 fn is_there(path: &Path) -> Error {

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use super::count;
 use super::progress::Progress;
+use super::typing::again;
 use crate::config::Config;
 use crate::core::sheet::Sheets;
+use crate::core::words::quoted;
 use crate::error::{Error, Result};
 use crate::report::export::{Kind, Leaving, Written, leave, must_be_free};
 use crate::report::{Format, Report};
@@ -52,14 +54,13 @@ impl OutputFlags {
             .ok_or_else(|| Error::usage(format!("there is no sheet {name} [possible values: {of}]")))
     }
 
-    /// Refuses what could not be written before anything is read. `line` is the command line so far, and
-    /// `sheet` one of the sheets, for hints; `kind` is what it writes.
+    /// Refuses what could not be written before anything is read. `verb` is what reports, and `sheet` one of its
+    /// sheets, for hints; `kind` is what it writes.
     ///
     /// # Errors
     /// Usage, saying what to type.
-    pub fn check(&self, config: &Config, format: Format, line: &str, sheet: &str, kind: &Kind) -> Result<()> {
-        let again = |rest: &str| format!("{line} {rest}");
-        let verb = line.split(' ').nth(1).unwrap_or("report");
+    pub fn check(&self, config: &Config, format: Format, verb: &str, sheet: &str, kind: &Kind) -> Result<()> {
+        let again = |rest: &str| again(config, &[], rest);
         let file = |end: &str| again(&format!("--format {end} --output {verb}.{end}"));
         if self.sheet.is_some() && format != Format::Csv {
             return Err(
@@ -70,8 +71,15 @@ impl OutputFlags {
             return Err(Error::usage("--bom is for CSV").hint(again("--format csv --bom --output DIR")));
         }
         match (format, &self.output) {
-            (Format::Table, Some(_)) => Err(Error::usage("a table goes to the terminal, not to --output")
-                .hint(format!("{}; or html, csv, json", file("xlsx")))),
+            (Format::Table, Some(path)) => {
+                let named = path.extension().and_then(|end| end.to_str());
+                let format = named.filter(|end| ["html", "csv", "json"].contains(end)).unwrap_or("xlsx");
+                let path = quoted(&path.display().to_string());
+                Err(Error::usage("a table goes to the terminal, not to --output").hint(format!(
+                    "{}; there are xlsx, html, csv, json",
+                    again(&format!("--format {format} --output {path}"))
+                )))
+            }
             (Format::Xlsx, None) => Err(Error::usage("a workbook needs a file to go to").hint(file("xlsx"))),
             (Format::Html, None) if config.format.is_json() => {
                 Err(Error::usage("a page needs a file to go to where stdout is for JSON").hint(file("html")))

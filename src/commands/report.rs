@@ -10,6 +10,7 @@ use super::decided::{needs_a_person, outcomes, outside, tell_sums, what_happens}
 use super::leaving::{OutputFlags, format, told};
 use super::now;
 use super::progress::Progress;
+use super::typing::again;
 use crate::config::Config;
 use crate::core::dossier::pseudonyms::{Pseudonyms, RedactKey};
 use crate::core::dossier::sheets::Sheet;
@@ -66,7 +67,7 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
     let names: Vec<_> = Sheet::ALL.into_iter().map(Sheet::name).collect();
     let sheet = args.output.sheet(&names)?.map(|place| Sheet::ALL[place]);
     let kind = Kind::of_plan(format, sheet);
-    args.output.check(config, format, &format!("onefold report {}", args.plan), "refunds", &kind)?;
+    args.output.check(config, format, "report", "refunds", &kind)?;
     let key = args.redact.then(given_key).transpose()?.flatten();
     let store = config.open_ready().await?;
     let saved = store.plan_by_id(&args.plan).await?;
@@ -81,7 +82,7 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
     }
     progress.end();
     if format == Format::Table {
-        return Ok(table(&dossier));
+        return Ok(table(config, &dossier));
     }
     let progress = Progress::new(config, "writing");
     let written = write(&store, &dossier, &args.output, format, sheet).await?;
@@ -267,7 +268,7 @@ fn journal_row<'e>(dossier: &'e Dossier<'_>, entry: &'e Entry) -> Vec<Cell<'e>> 
 }
 
 /// The report on a terminal.
-fn table(dossier: &Dossier<'_>) -> Report {
+fn table(config: &Config, dossier: &Dossier<'_>) -> Report {
     let plan = dossier.plan;
     let mut facts = Table::new([crate::report::Column::exact("ABOUT"), crate::report::Column::prose("")]);
     for (name, value) in dossier.facts() {
@@ -296,5 +297,5 @@ fn table(dossier: &Dossier<'_>) -> Report {
         .title("About")
         .table(facts)
         .line("To keep it, with every purchase and the journal:")
-        .command(format!("onefold report {} --format xlsx --output {}.xlsx", plan.plan_id, plan.plan_id))
+        .command(again(config, &[], &format!("--format xlsx --output {}.xlsx", plan.plan_id)))
 }

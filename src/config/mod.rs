@@ -66,6 +66,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What flags and the environment say.
     pub told: Vec<Setting>,
+    /// The command line that is being carried out, without the program's name.
+    pub line: Vec<String>,
 }
 
 /// The databases in which this run may have written to a journal; a configuration's copies share them.
@@ -98,6 +100,8 @@ pub struct Flags {
     pub written: Option<Format>,
     pub quiet: bool,
     pub verbose: bool,
+    /// All of it, without the program's name.
+    pub line: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -352,6 +356,7 @@ impl Config {
             verbose: flags.verbose,
             actor: flags.owner.or(file.owner).filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
             told: told.into_iter().flatten().collect(),
+            line: flags.line,
             file: path.clone(),
             opened: Opened::default(),
         })
@@ -390,6 +395,7 @@ impl Config {
             actor: flags.owner.filter(|name| !name.is_empty()).unwrap_or_else(default_actor),
             file: None,
             told: Vec::new(),
+            line: flags.line,
             opened: Opened::default(),
         }
     }

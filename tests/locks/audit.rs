@@ -118,6 +118,86 @@ fn a_clean_history_ends_with_0() {
         .prints("At no time did two hold a key");
 }
 
+/// An audit of this history, with these flags.
+fn of(history: &str, rest: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("locks.csv"), history).unwrap();
+    let line = [&["locks", "audit", "locks.csv"], rest].concat();
+    run(program().current_dir(folder.path()).args(&line), &line)
+}
+
+#[test]
+fn a_lock_without_expiry_that_the_next_one_gets_lets_two_in() {
+    let head = "key,event,owner,lease_ms,at\n";
+    let grants = "k,acquire,A,,2026-11-11T12:00:00Z\nk,acquire,B,60000,2026-11-11T12:00:05Z\n";
+    let release = |who: &str, at: &str| format!("k,release,{who},,2026-11-11T12:00:{at}Z\n");
+    // A gave no sign that it was at work, and none that it was not.
+    let silent = of(&format!("{head}{grants}{}", release("B", "09")), &["--json"]).ends(0).json();
+    assert_eq!(
+        (tally(&silent, "GRANTED_TWICE"), tally(&silent, "NO_EXPIRY")),
+        ((0, 1), (1, 0)),
+        "{silent:#}"
+    );
+    let rows = silent["sheets"]["findings"].as_array().unwrap();
+    let twice = rows.iter().find(|r| r["finding"] == "GRANTED_TWICE").unwrap();
+    let told = "B got it while A held it without expiry; both may have held it for 4s";
+    assert_eq!((&twice["what"], &twice["for_us"]), (&told.into(), &4_000_000.into()));
+    // Its release shows that it was; of whoever comes third is not told again.
+    let third = "k,acquire,C,60000,2026-11-11T12:00:11Z\n";
+    let seen = format!("{head}{grants}{}{}{third}", release("B", "07"), release("A", "09"));
+    let seen = of(&seen, &["--json"]).ends(5).json();
+    assert_eq!(tally(&seen, "GRANTED_TWICE"), (1, 0), "{seen:#}");
+    // One that the first owner gets back is its own.
+    let own = format!("{head}{grants}").replace("acquire,B", "acquire,A");
+    assert_eq!(tally(&of(&own, &["--json"]).json(), "GRANTED_TWICE"), (0, 0));
+}
+
+#[test]
+fn two_live_grants_at_the_end_of_the_history_are_told() {
+    let history = "key,event,owner,lease_ms,at\nk,acquire,A,10000,2026-11-11T12:00:00Z\n\
+                   k,acquire,B,10000,2026-11-11T12:00:01Z\n";
+    let json = of(history, &["--json"]).ends(5).json();
+    assert_eq!(tally(&json, "GRANTED_TWICE"), (1, 0), "{json:#}");
+    let row = &json["sheets"]["findings"][0];
+    assert_eq!(
+        (&row["first"], &row["second"], &row["for_us"]),
+        (&"A".into(), &"B".into(), &9_000_000.into())
+    );
+}
+
+#[test]
+fn what_is_proposed_is_what_was_typed_and_more() {
+    let dir = fixture("");
+    let told = audit(&["--files", &dir, "--reorder", "2s"]).ends(5);
+    let (history, dir) = (fixture("locks.csv"), dir.as_str());
+    let typed = format!("$ onefold locks audit {history} --skew 50ms --files {dir} --reorder 2s");
+    told.prints(&format!("{typed} --rules locks.yml"))
+        .prints(&format!("{typed} --format xlsx --output locks.xlsx"));
+    audit(&["--reorder", "2s", "--format", "xlsx"])
+        .fails(2, &["--skew 50ms --reorder 2s --format xlsx --output locks.xlsx"]);
+    audit(&["--output", "mine.csv"]).fails(2, &["--skew 50ms --format csv --output mine.csv"]);
+}
+
+#[test]
+fn two_outputs_are_two_places() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("dangling")).unwrap();
+    let history = fixture("locks.csv");
+    let run = |rules: &str, output: &str| {
+        let line = ["locks", "audit", &history, "--rules", rules, "--format", "html", "--output", output];
+        run(program().current_dir(folder.path()).args(line), &line)
+    };
+    for (rules, output) in [("f", "f"), ("./f", "f"), ("f", "link/f"), ("link/./f", "f")] {
+        run(rules, output)
+            .fails(2, &[&format!("--rules {rules} is the same place as --output"), "name another"]);
+    }
+    run("dangling", "f").fails(2, &["dangling is there already"]);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    run("f.yml", "f.html").ends(5);
+}
+
 #[test]
 fn the_night_of_the_incident_has_one_lock_that_let_two_in() {
     let night = format!("{}/fixtures/incident-2014", env!("CARGO_MANIFEST_DIR"));
@@ -189,6 +269,9 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
         let ran = site.run(&["locks", "audit", "--query", "locks.sql"]);
         assert!(matches!(ran.code, Some(1 | 2)), "{ran}");
     }
+    std::fs::write(&query, select.replace(';', " WHERE fence = 4711")).unwrap();
+    site.run(&["locks", "audit", "--query", "locks.sql"])
+        .fails(2, &["locks.sql gives no row: nothing was audited"]);
     assert_eq!(site.column("SELECT what FROM redis_locks").len(), 37);
     site.sql("UPDATE redis_locks SET what = 'grab' WHERE fence = 40");
     std::fs::write(&query, select).unwrap();

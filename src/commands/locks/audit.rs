@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::files::{FileFlags, load, must_be_new, write_new};
+use super::super::files::{FileFlags, load, must_be_new, must_lie_apart, write_new};
 use super::super::flags::{ScopeFlags, ZoneFlag};
 use super::super::leaving::{OutputFlags, format};
 use super::super::now;
@@ -48,7 +48,7 @@ out of the database. Ends with 5 where two held a key, a lock was lost or a
 stale write was taken, and no difference of clocks explains it.")]
 pub struct AuditArgs {
     /// The lock history: CSV or JSON lines
-    #[arg(value_name = "FILE", required_unless_present = "query")]
+    #[arg(value_name = "FILE")]
     history: Option<PathBuf>,
     /// A file with the SELECT that gives the history out of --database
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
@@ -92,14 +92,20 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
         vanished_after: args.vanished_after.unwrap_or(default.vanished_after),
         forget_after: args.forget_after.unwrap_or(default.forget_after),
     };
-    let source = args.history.as_ref().or(args.query.as_ref()).map(|p| p.display().to_string());
-    let mut report = AuditReport::new(source.unwrap_or_default(), rules);
+    let Some(source) = args.history.as_ref().or(args.query.as_ref()) else {
+        return Err(Error::usage("no lock history is named").hint(
+            "onefold locks audit FILE, or one in a table: onefold locks audit --query FILE-WITH-A-SELECT",
+        ));
+    };
+    let mut report = AuditReport::new(source.display().to_string(), rules);
     let names: Vec<_> = report.heads().iter().map(Head::name).collect();
     let kind = Kind::of_heads(report.verb(), report.heads(), format, args.output.sheet(&names)?);
-    let line = format!("onefold locks audit {}", report.source);
-    args.output.check(config, format, &line, "findings", &kind)?;
+    args.output.check(config, format, "locks", "findings", &kind)?;
     if let Some(path) = &args.rules {
         must_be_new(path)?;
+        if let Some(output) = &args.output.output {
+            must_lie_apart(["--rules", "--output"], [path, output])?;
+        }
     }
     report.business = business(config, &args, rules.skew).await?;
     report.spool = (format != Format::Table).then(Spool::new).transpose()?;
@@ -157,13 +163,18 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     report.audited = audit.end(&mut out);
     progress.end();
     spooled?;
+    // A file without events is refused where it is read.
+    if report.audited.events == 0 {
+        return Err(Error::usage(format!("{} gives no row: nothing was audited", report.source))
+            .hint("is it the right database, and does its WHERE let anything through?"));
+    }
     report.spool.as_mut().map(Spool::end).transpose()?;
 
     if let Some(path) = &args.rules {
         write_new(path, RULES)?;
     }
     let told = match format {
-        Format::Table => table(&report, args.rules.as_deref()),
+        Format::Table => table(config, &report, args.rules.as_deref()),
         format => args.output.leave(config, &report, format)?,
     };
     Ok(if report.collected.is_broken() { told.exit(Exit::Violations) } else { told })

@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::super::count;
+use super::super::typing::again;
 use super::sheets::AuditReport;
+use crate::config::Config;
 use crate::core::locks::{ALERTS, Audited, Certainty, Collected, LockFinding};
 use crate::core::sheet::Sheets as _;
 use crate::report::{Column, Report, Table};
@@ -17,7 +19,7 @@ const OF_A_WARNING: usize = 3;
 /// How many keys are shown with what they use of their leases, and how many duplicates.
 const KEYS: usize = 10;
 
-pub fn table(audit: &AuditReport, rules: Option<&Path>) -> Report {
+pub fn table(config: &Config, audit: &AuditReport, rules: Option<&Path>) -> Report {
     let mut report = Report::new(json!(null)).title(audit.title()).line(about(&audit.audited, audit));
     let found = &audit.collected;
     report = report.table(tallies(found));
@@ -35,22 +37,27 @@ pub fn table(audit: &AuditReport, rules: Option<&Path>) -> Report {
         for example in examples.iter().take(shown) {
             let possible = match example.certainty {
                 Certainty::Proven => "",
+                // It may have let go without a line in the history.
+                Certainty::Possible if example.first.lease_end.is_none() => " (possible)",
                 Certainty::Possible => " (possible: clocks may explain it)",
             };
             table.row([example.key.clone(), example.at.to_string(), example.in_words() + possible]);
         }
         report = report.table(table);
         if more > 0 {
-            report = report.line(format!("… and {more} more; all of them with --format csv --output DIR"));
+            report = report.line(format!("… and {more} more"));
         }
     }
-    alerts(leases(report, audit), audit, rules)
+    let report = alerts(config, leases(report, audit), rules);
+    report.line("With every finding, as a workbook (or html, csv, json):").command(again(
+        config,
+        &["--rules"],
+        "--format xlsx --output locks.xlsx",
+    ))
 }
 
 fn about(audited: &Audited, audit: &AuditReport) -> String {
-    let (Some(first), Some(last)) = (audited.first, audited.last) else {
-        return "no event".to_owned();
-    };
+    let (Some(first), Some(last)) = (audited.first, audited.last) else { return String::new() };
     let n = |n: u64, what: &str| count(usize::try_from(n).unwrap_or(usize::MAX), what);
     let mut text = format!(
         "{} of {}, from {first} to {last}; clocks differ by up to {}",
@@ -118,7 +125,7 @@ fn came_of_it(report: Report, audit: &AuditReport) -> Report {
     })
 }
 
-fn alerts(report: Report, audit: &AuditReport, rules: Option<&Path>) -> Report {
+fn alerts(config: &Config, report: Report, rules: Option<&Path>) -> Report {
     let mut table = Table::new([Column::exact("ALERT"), Column::prose("WHEN"), Column::prose("BECAUSE")]);
     for alert in ALERTS {
         table.row([alert.name.to_owned(), alert.when.to_owned(), alert.because.to_owned()]);
@@ -126,8 +133,6 @@ fn alerts(report: Report, audit: &AuditReport, rules: Option<&Path>) -> Report {
     let report = report.title("What to alert on").table(table);
     match rules {
         Some(path) => report.line(format!("As rules for Prometheus: {}", path.display())),
-        None => report
-            .line("As rules for Prometheus:")
-            .command(format!("onefold locks audit {} --rules locks.yml", audit.source)),
+        None => report.line("As rules for Prometheus:").command(again(config, &[], "--rules locks.yml")),
     }
 }

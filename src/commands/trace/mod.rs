@@ -13,6 +13,7 @@ use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::leaving::{OutputFlags, format};
 use super::now;
 use super::progress::Progress;
+use super::typing::again;
 use crate::config::Config;
 use crate::core::ids::OrderId;
 use crate::core::join::Joined;
@@ -114,13 +115,9 @@ enum Log<'l> {
 
 pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
     let format = format(config);
-    let line = match &args.files {
-        Some(dir) => format!("onefold trace --files {}", dir.display()),
-        None => "onefold trace".to_owned(),
-    };
     let names: Vec<_> = sheets::HEADS.iter().map(|head| head.name()).collect();
     let kind = Kind::of_heads("trace", &sheets::HEADS, format, args.output.sheet(&names)?);
-    args.output.check(config, format, &line, "arrivals", &kind)?;
+    args.output.check(config, format, "trace", "arrivals", &kind)?;
     let scope = args.scope.scope(args.zone)?;
     let policy = args.policy.policy();
     let order = args.order.as_deref().map(OrderId::from);
@@ -207,7 +204,7 @@ impl About<'_> {
         })?;
         let traced = Traced { trace: &trace, title: self.title(), read_at: now() };
         if format == Format::Table {
-            return Ok(tell::report(&traced, self.wanted));
+            return Ok(tell::report(self.config, &traced, self.wanted));
         }
         self.args.output.leave(self.config, &traced, format)
     }
@@ -227,11 +224,16 @@ impl About<'_> {
             Wanted::Scope(_) => Ok(()),
             Wanted::Intent(id) => {
                 Err(Error::usage(format!("there is no purchase {id} in {}", self.args.scope.scope(self.args.zone)?.in_words()))
-                    .hint("`onefold trace` lists them, and so does a plan made with the same policies; they are named by their rows"))
+                    .hint(format!("`{}` lists them, and so does a plan made with the same policies; they are named by their rows", self.all())))
             }
             Wanted::Order(id, scope) => Err(Error::usage(format!("there is no order {id} in {}", scope.in_words()))
-                .hint("ids are compared byte for byte; `onefold trace --user USER` lists what somebody bought")),
+                .hint(format!("ids are compared byte for byte; `{} --user USER` lists what somebody bought", self.all()))),
         }
+    }
+
+    /// The command line that traces every purchase of the scope.
+    fn all(&self) -> String {
+        again(self.config, &["--intent", "--order"], "")
     }
 
     async fn read_log(

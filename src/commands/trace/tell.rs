@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::sheets::{Traced, picture};
 use crate::commands::count;
+use crate::commands::typing::again;
+use crate::config::Config;
 use crate::core::plan::id_of;
 use crate::core::sheet::Sheets;
 use crate::core::trace::Wanted;
@@ -17,37 +19,45 @@ const LISTED: usize = 10;
 /// How many arrivals of one purchase are.
 const ARRIVALS: usize = 100;
 
-pub fn report(traced: &Traced<'_>, wanted: Wanted<'_>) -> Report {
+pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Report {
     let report = Report::new(json!(null)).title(&traced.title);
     if traced.trace.purchases.intents().is_empty() {
         return report.line("No order is in scope: is the name right?");
     }
-    let report = traced.findings().into_iter().fold(report, |report, found| report.line(found + "."));
-    let report = timeline(report, traced);
+    let ended = |found: String| if found.ends_with('?') { found } else { found + "." };
+    let report = traced.findings().into_iter().fold(report, |report, found| report.line(ended(found)));
+    let report = timeline(config, report, traced);
     let report = sources(report, traced);
     let report = guards(report, traced);
     let report = chain(report, traced);
-    let report = redeliveries(report, traced);
+    let report = redeliveries(config, report, traced);
     let report = shapes(report, traced);
-    let report = purchases(report, traced);
+    let report = purchases(config, report, traced);
     let of = match wanted {
         Wanted::Scope(_) => "every purchase and arrival",
         Wanted::Intent(_) | Wanted::Order(..) => "all of it",
     };
-    report.line(format!("With {of}: --format xlsx --output trace.xlsx; or html, csv, json."))
+    report.line(format!("With {of}, as a workbook (or html, csv, json):")).command(again(
+        config,
+        &[],
+        "--format xlsx --output trace.xlsx",
+    ))
 }
 
-/// `… and 3 more …`.
-fn more(report: Report, all: usize, listed: usize, what: &str, sheet: &str) -> Report {
+/// `… and 3 more …`, and what lists them.
+fn more(config: &Config, report: Report, all: usize, listed: usize, what: &str, sheet: &str) -> Report {
     match all.saturating_sub(listed) {
         0 => report,
-        more => report
-            .line(format!("… and {}: --format csv --sheet {sheet}", count(more, &format!("more {what}")))),
+        more => report.line(format!("… and {}:", count(more, &format!("more {what}")))).command(again(
+            config,
+            &[],
+            &format!("--format csv --sheet {sheet}"),
+        )),
     }
 }
 
 /// What came for the one purchase that is traced.
-fn timeline(report: Report, traced: &Traced<'_>) -> Report {
+fn timeline(config: &Config, report: Report, traced: &Traced<'_>) -> Report {
     let (trace, purchases) = (traced.trace, traced.trace.purchases);
     let [intent] = purchases.intents() else { return report };
     let arrivals = purchases.arrivals(0, &trace.options.sources);
@@ -76,7 +86,7 @@ fn timeline(report: Report, traced: &Traced<'_>) -> Report {
         .title(format!("{}: tenant {}, user {user}, show {show}", id_of(intent), intent.tenant_id))
         .line(format!("From {first} on; a message stands where it was put into the queue."))
         .table(table);
-    more(report, arrivals.len(), ARRIVALS, "arrival", "arrivals")
+    more(config, report, arrivals.len(), ARRIVALS, "arrival", "arrivals")
 }
 
 /// What an arrival left behind.
@@ -193,7 +203,7 @@ fn chain(report: Report, traced: &Traced<'_>) -> Report {
     report.line(format!("Not in the ledgers: {}.", unknown.join(", ")))
 }
 
-fn redeliveries(report: Report, traced: &Traced<'_>) -> Report {
+fn redeliveries(config: &Config, report: Report, traced: &Traced<'_>) -> Report {
     let trace = traced.trace;
     if trace.redeliveries.is_empty() {
         return report;
@@ -220,7 +230,7 @@ fn redeliveries(report: Report, traced: &Traced<'_>) -> Report {
         .title("Delivered more than once")
         .line(format!("Beside a visibility timeout of {} (--visibility).", trace.options.visibility))
         .table(table);
-    more(report, trace.redeliveries.len(), LISTED, "key", "redeliveries")
+    more(config, report, trace.redeliveries.len(), LISTED, "key", "redeliveries")
 }
 
 fn shapes(report: Report, traced: &Traced<'_>) -> Report {
@@ -248,7 +258,7 @@ fn shapes(report: Report, traced: &Traced<'_>) -> Report {
 }
 
 /// The purchases with most orders.
-fn purchases(report: Report, traced: &Traced<'_>) -> Report {
+fn purchases(config: &Config, report: Report, traced: &Traced<'_>) -> Report {
     let purchases = traced.trace.purchases;
     if purchases.intents().len() == 1 {
         return report;
@@ -271,5 +281,5 @@ fn purchases(report: Report, traced: &Traced<'_>) -> Report {
         return report.line("No purchase has more than one order.");
     }
     let report = report.title("Purchases with more than one order").table(table);
-    more(report, doubled.len(), LISTED, "purchase", "purchases")
+    more(config, report, doubled.len(), LISTED, "purchase", "purchases")
 }
