@@ -1,10 +1,8 @@
 //! An access log, line by line: CSV, or a JSON object a line. It may be longer than memory.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{BufRead, Read};
 use std::path::Path;
-use std::str::FromStr;
 
 use chrono_tz::Tz;
 use serde_json::{Map, Value};
@@ -12,9 +10,12 @@ use serde_json::{Map, Value};
 use super::amount::count;
 use super::cells::trim;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
-use super::lines::{Lines, Names, TOLD_EVERY, each_object, ended, header, instant, open_lines};
+use super::lines::{
+    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, instant, named_twice,
+    open_lines, theirs,
+};
 use super::mangled::{Mangled, mangled};
-use super::options::{BadOption, Encoding};
+use super::options::Encoding;
 use super::records::{Record, Records};
 use crate::core::status::status_type;
 use crate::core::time::Span;
@@ -56,35 +57,14 @@ impl AccessColumn {
     }
 }
 
-/// `THEIRS=OURS`: which column of the file holds what.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessMap {
-    pub theirs: String,
-    pub ours: AccessColumn,
+impl LineColumn for AccessColumn {
+    const FILE: &'static str = "an access log";
+    const FLAG: &'static str = "--access-map";
+    const OURS: &'static [&'static str] = Self::NAMES;
 }
 
-impl FromStr for AccessMap {
-    type Err = BadOption;
-
-    fn from_str(text: &str) -> Result<Self, BadOption> {
-        let (theirs, ours) = text
-            .rsplit_once('=')
-            .map(|(theirs, ours)| (theirs.trim(), ours.trim()))
-            .filter(|(theirs, _)| !theirs.is_empty())
-            .ok_or_else(|| BadOption(format!("{text:?} is not THEIRS=OURS, such as time=at")))?;
-        let ours = ours.parse().map_err(|_| {
-            let names = AccessColumn::NAMES.join(", ");
-            BadOption(format!("an access log has no column {ours:?}; it has {names}"))
-        })?;
-        Ok(Self { theirs: theirs.to_owned(), ours })
-    }
-}
-
-impl fmt::Display for AccessMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.theirs, self.ours)
-    }
-}
+/// What a column of an access log is called in the file.
+pub type AccessMap = NameMap<AccessColumn>;
 
 /// How an access log is to be read.
 #[derive(Clone, Debug, Default)]
@@ -100,8 +80,7 @@ pub struct AccessOptions {
 impl AccessOptions {
     /// The file's name of a column.
     fn name(&self, column: AccessColumn) -> &str {
-        let map = self.map.iter().find(|map| map.ours == column);
-        map.map_or(column.as_str(), |map| &map.theirs)
+        theirs(&self.map, column).unwrap_or(column.as_str())
     }
 }
 
@@ -117,13 +96,7 @@ pub fn read_access(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<String>, Faults> {
     let mut faults = FileFaults::new(path.display().to_string(), None);
-    for (i, map) in options.map.iter().enumerate() {
-        if let Some(other) = options.map[..i].iter().find(|other| other.ours == map.ours) {
-            let problem =
-                Problem::new(format!("names {} twice, also as {}", map.ours, Quoted(&other.theirs)));
-            faults.add(Place::default(), Some(&format!("--access-map {map}")), problem);
-        }
-    }
+    named_twice(&options.map, &mut faults);
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, count: 0 };
     match open_lines(path, options.encoding, &mut faults, &mut notes) {
@@ -165,7 +138,7 @@ impl Reading<'_> {
             let object = serde_json::from_slice::<Map<String, Value>>(text)?;
             let options = self.options;
             let cell = |column: AccessColumn| match object.get(options.name(column))? {
-                Value::Null => None,
+                Value::Null => Some(Cow::Borrowed("")),
                 Value::String(text) => Some(Cow::Borrowed(text.as_str())),
                 other => Some(Cow::Owned(other.to_string())),
             };
@@ -189,14 +162,15 @@ impl Reading<'_> {
         }
         let before = faults.count;
         let mut refuse = |column: AccessColumn, problem: Problem| {
-            let value = cell(column).unwrap_or_default();
-            faults.add(Place { line: Some(number), ..place(column) }, Some(&value), problem);
+            faults.add(Place { line: Some(number), ..place(column) }, cell(column).as_deref(), problem);
         };
         let mut texts: [Option<String>; COLUMNS] = Default::default();
         for column in AccessColumn::ALL {
-            let text = cell(*column).map(|text| trim(&text).to_owned()).filter(|text| !text.is_empty());
+            let stated = cell(*column).map(|text| trim(&text).to_owned());
+            let is_there = stated.is_some();
+            let text = stated.filter(|text| !text.is_empty());
             match &text {
-                None if column.is_needed() => refuse(*column, Problem::new("required, but empty")),
+                None if column.is_needed() => refuse(*column, absent("", is_there)),
                 Some(text) if text.contains('\0') => refuse(*column, Problem::new("a NUL character")),
                 Some(text) if column.is_id() => match mangled(column.as_str(), text) {
                     Some(Mangled::Likely(_)) if self.options.accept_ids => {}

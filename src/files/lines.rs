@@ -1,15 +1,17 @@
 //! Files that may be longer than memory and are read line by line: CSV under a header of names, or a JSON
 //! object a line. What each line says is up to who reads it.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::str::FromStr;
 
 use chrono_tz::Tz;
 
 use super::cells::trim;
 use super::decode;
-use super::faults::{Faults, FileFaults, Place, Problem};
-use super::options::Encoding;
+use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
+use super::options::{BadOption, Encoding};
 use super::read::{broken_file, open};
 use super::records::{Broken, Record, Records};
 use crate::core::time::{TimeError, Timestamp, parse_instant};
@@ -19,10 +21,66 @@ pub(super) const TOLD_EVERY: u64 = 1 << 14;
 /// A line of JSON that is longer is no line of a log.
 const LONGEST: u64 = 1 << 20;
 
+/// A column of a file that is read line by line, or a member of its objects.
+pub trait LineColumn: Copy + PartialEq + fmt::Display + FromStr + 'static {
+    /// What files of this kind are, for people: `an access log`.
+    const FILE: &'static str;
+    /// The flag that says what a column of ours is called in the file.
+    const FLAG: &'static str;
+    /// All names of ours.
+    const OURS: &'static [&'static str];
+}
+
+/// `THEIRS=OURS`: which column of the file holds what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameMap<C> {
+    pub theirs: String,
+    pub ours: C,
+}
+
+impl<C: LineColumn> FromStr for NameMap<C> {
+    type Err = BadOption;
+
+    fn from_str(text: &str) -> Result<Self, BadOption> {
+        let (theirs, ours) = text
+            .rsplit_once('=')
+            .map(|(theirs, ours)| (theirs.trim(), ours.trim()))
+            .filter(|(theirs, _)| !theirs.is_empty())
+            .ok_or_else(|| BadOption(format!("{text:?} is not THEIRS=OURS, such as time=at")))?;
+        let ours = ours.parse().map_err(|_| {
+            let names = C::OURS.join(", ");
+            BadOption(format!("{} has no column {ours:?}; it has {names}", C::FILE))
+        })?;
+        Ok(Self { theirs: theirs.to_owned(), ours })
+    }
+}
+
+impl<C: LineColumn> fmt::Display for NameMap<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.theirs, self.ours)
+    }
+}
+
+/// The file's name of a column, where it is another than ours.
+pub(super) fn theirs<C: LineColumn>(map: &[NameMap<C>], ours: C) -> Option<&str> {
+    map.iter().find(|map| map.ours == ours).map(|map| map.theirs.as_str())
+}
+
+/// Names of which two would be one column.
+pub(super) fn named_twice<C: LineColumn>(map: &[NameMap<C>], faults: &mut FileFaults) {
+    for (i, named) in map.iter().enumerate() {
+        if let Some(other) = map[..i].iter().find(|other| other.ours == named.ours) {
+            let problem =
+                Problem::new(format!("names {} twice, also as {}", named.ours, Quoted(&other.theirs)));
+            faults.add(Place::default(), Some(&format!("{} {named}", C::FLAG)), problem);
+        }
+    }
+}
+
 /// How the lines of a file come.
 pub(super) enum Lines {
     Records(Records<Box<dyn Read>>),
-    /// One that begins with `{`.
+    /// One that begins with `{`, or with `[` by mistake: no header does.
     Objects(Box<dyn BufRead>),
 }
 
@@ -40,9 +98,16 @@ pub(super) fn open_lines(
             return None;
         }
     };
-    let mut first = [0];
-    if text.input.read(&mut first).is_ok_and(|read| read == 1) && first[0] == b'{' {
-        let input = std::io::Cursor::new(first).chain(text.input);
+    let mut begin = Vec::new();
+    let mut byte = [0];
+    while matches!(text.input.read(&mut byte), Ok(1)) {
+        begin.push(byte[0]);
+        if !byte[0].is_ascii_whitespace() || begin.len() as u64 == LONGEST {
+            break;
+        }
+    }
+    if matches!(begin.last(), Some(b'{' | b'[')) {
+        let input = std::io::Cursor::new(begin).chain(text.input);
         return Some(Lines::Objects(Box::new(BufReader::with_capacity(1 << 18, input))));
     }
     open(path, encoding, faults, notes).map(|(records, _)| Lines::Records(records))
@@ -161,10 +226,19 @@ pub(super) fn each_object(
             continue;
         }
         if let Err(e) = take(line, text, faults) {
-            let problem = Problem::new(format!("not {what}: {e}"));
+            let mut problem = Problem::new(format!("not {what}: {e}"));
+            if text.starts_with(b"[") {
+                problem = problem.hint("one object a line, and no array around them: jq -c '.[]' FILE");
+            }
             faults.add(Place::line(line), Some(&String::from_utf8_lossy(text)), problem);
         }
     }
+}
+
+/// That a cell or member which is needed says nothing, or is not there. `why` begins with a blank, or is empty.
+pub(super) fn absent(why: &str, is_there: bool) -> Problem {
+    let how = if is_there { "empty" } else { "missing" };
+    Problem::new(format!("required{why}, but {how}"))
 }
 
 /// A time of a log. In the zone that is stated, where it has no offset itself.

@@ -8,11 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chrono_tz::Tz;
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::cells::trim;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
-use super::lines::{Lines, Names, TOLD_EVERY, each_object, ended, header, instant, open_lines};
+use super::lines::{
+    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, instant, named_twice,
+    open_lines, theirs,
+};
 use super::options::Encoding;
 use super::records::{Record, Records};
 use crate::core::locks::{Event, EventKind};
@@ -37,13 +40,41 @@ status_type!(
 );
 
 const COLUMNS: usize = LockColumn::ALL.len();
+/// Without these nothing can be read.
+const NEEDED: [LockColumn; 4] = [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At];
+
+impl LineColumn for LockColumn {
+    const FILE: &'static str = "a lock history";
+    const FLAG: &'static str = "--history-map";
+    const OURS: &'static [&'static str] = Self::NAMES;
+}
+
+/// What a column of a lock history is called in the file.
+pub type HistoryMap = NameMap<LockColumn>;
 
 /// How a lock history is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LockOptions {
     pub encoding: Encoding,
     /// The zone of times that have no offset; without it they are refused.
     pub timezone: Option<Tz>,
+    /// Names that columns have in the file; small and capital letters are the same.
+    pub map: Vec<HistoryMap>,
+}
+
+impl LockOptions {
+    /// What a column or member of this name holds. One that is called otherwise no longer goes by our name.
+    fn column(&self, name: &str) -> Option<LockColumn> {
+        if let Some(map) = self.map.iter().find(|map| map.theirs.to_lowercase() == name.to_lowercase()) {
+            return Some(map.ours);
+        }
+        name.parse().ok().filter(|ours| theirs(&self.map, *ours).is_none())
+    }
+
+    /// The file's name of a column.
+    fn name(&self, column: LockColumn) -> &str {
+        theirs(&self.map, column).unwrap_or(column.as_str())
+    }
 }
 
 /// Reads a history; `take` gets its events and says why it refuses one, `progress` is told how many lines
@@ -58,12 +89,22 @@ pub fn read_lock_history(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Vec<String>, Faults> {
     let mut faults = FileFaults::new(path.display().to_string(), None);
+    named_twice(&options.map, &mut faults);
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, nodes: HashMap::new(), count: 0 };
     match open_lines(path, options.encoding, &mut faults, &mut notes) {
         Some(Lines::Objects(input)) => reading.json_lines(input, &mut faults),
         Some(Lines::Records(records)) => reading.csv(records, &mut faults, &mut notes),
         None => {}
+    }
+    // What was not audited must not look as if nothing had been found.
+    if reading.count == 0 && faults.count == 0 {
+        let problem = Problem::new("there is no event in it: nothing was audited");
+        faults.add(
+            Place::default(),
+            None,
+            problem.hint("is it the right file, and was it written to its end?"),
+        );
     }
     ended(faults, notes)
 }
@@ -75,7 +116,7 @@ pub struct LockRefusal {
     pub hint: String,
 }
 
-/// The texts of one event, by column; `None` for one that is empty or not there.
+/// The texts of one event, by column; `None` for one that is not there.
 type Cells<'a> = [Option<&'a str>; COLUMNS];
 
 struct Reading<'a> {
@@ -88,12 +129,11 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn csv(&mut self, mut records: Records<impl Read>, faults: &mut FileFaults, notes: &mut Vec<String>) {
-        let read = |record: &Record<'_>, faults: &mut FileFaults| Header::read(record, faults, notes);
+        let read =
+            |record: &Record<'_>, faults: &mut FileFaults| Header::read(record, self.options, faults, notes);
         let Some(header) = header(&mut records, faults, read).filter(Header::is_whole) else { return };
         header.names.each_record(&mut records, faults, |record, faults| {
-            let cells = header
-                .places
-                .map(|place| place.map(|p| trim(record.cell(p))).filter(|text| !text.is_empty()));
+            let cells = header.places.map(|place| place.map(|p| trim(record.cell(p))));
             let place =
                 |column: LockColumn| header.names.place_or(header.places[column as usize], column.as_str());
             self.event(record.line, &cells, &place, faults);
@@ -103,15 +143,15 @@ impl Reading<'_> {
     fn json_lines(&mut self, input: impl BufRead, faults: &mut FileFaults) {
         let what = "one JSON object of texts and numbers";
         each_object(input, what, faults, |line, text, faults| {
-            let object = serde_json::from_slice::<Object<'_>>(text)?;
-            let cells = object.0.each_ref().map(|text| text.as_deref().map(trim).filter(|t| !t.is_empty()));
-            let place = |column: LockColumn| Place { column: Some(column.as_str()), ..Place::default() };
+            let options = self.options;
+            let mut json = serde_json::Deserializer::from_slice(text);
+            let object = Members(options).deserialize(&mut json)?;
+            json.end()?;
+            let cells = object.each_ref().map(|text| text.as_deref().map(trim));
+            let place = |column| Place { column: Some(options.name(column)), ..Place::default() };
             self.event(line, &cells, &place, faults);
             Ok(())
         });
-        if self.count == 0 && faults.count == 0 {
-            faults.add(Place::default(), None, Problem::new("there is no event in it"));
-        }
     }
 
     fn event<'p>(
@@ -132,7 +172,7 @@ impl Reading<'_> {
         });
         if let Err((column, problem)) = refused {
             let place = Place { line: Some(line), ..place(column) };
-            faults.add(place, Some(cells[column as usize].unwrap_or_default()), problem);
+            faults.add(place, cells[column as usize], problem);
         }
     }
 
@@ -157,9 +197,9 @@ fn event(
     options: &LockOptions,
     shared: &mut dyn FnMut(&str) -> Arc<str>,
 ) -> Result<Event, (LockColumn, Problem)> {
-    let cell = |column: LockColumn| cells[column as usize];
+    let cell = |column: LockColumn| cells[column as usize].filter(|text| !text.is_empty());
     let needed = |column: LockColumn, why: &str| {
-        cell(column).ok_or_else(|| (column, Problem::new(format!("required{why}, but empty"))))
+        cell(column).ok_or_else(|| (column, absent(why, cells[column as usize].is_some())))
     };
     let kind = needed(LockColumn::Event, "")?;
     let kind: EventKind = kind.to_ascii_lowercase().parse().map_err(|_| {
@@ -221,10 +261,15 @@ struct Header {
 }
 
 impl Header {
-    fn read(record: &Record<'_>, faults: &mut FileFaults, notes: &mut Vec<String>) -> Self {
+    fn read(
+        record: &Record<'_>,
+        options: &LockOptions,
+        faults: &mut FileFaults,
+        notes: &mut Vec<String>,
+    ) -> Self {
         let mut header = Self { names: Names::read(record).lowercase(), places: [None; COLUMNS] };
         for (place, name) in header.names.iter().enumerate() {
-            let Ok(column) = name.parse::<LockColumn>() else {
+            let Some(column) = options.column(name) else {
                 notes.push(format!("a column that no event has is left aside: {}", Quoted(name)));
                 continue;
             };
@@ -233,57 +278,60 @@ impl Header {
                 faults.add(at, None, Problem::new("stands in the header twice"));
             }
         }
-        for column in [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At] {
-            if header.places[column as usize].is_none() {
-                let at = Place { line: Some(record.line), column: Some(column.as_str()), index: None };
-                let hint = format!("the first line names the columns: {}", LockColumn::NAMES.join(","));
-                let problem = Problem::new("the header has no such column, and it is required");
-                faults.add(at, None, problem.hint(hint));
-            }
+        let there: Vec<_> = header.names.iter().map(|name| Quoted(name).to_string()).collect();
+        for column in LockColumn::ALL {
+            let theirs = options.name(*column);
+            let problem = match theirs == column.as_str() {
+                _ if header.places[*column as usize].is_some() => continue,
+                true if NEEDED.contains(column) => {
+                    "the header has no such column, and it is required".to_owned()
+                }
+                true => continue,
+                false => format!("the header has no such column, which is to be {column}"),
+            };
+            let at = Place { line: Some(record.line), column: Some(theirs), index: None };
+            let hint = format!("--history-map THEIRS={column} where THEIRS is one of {}", there.join(", "));
+            faults.add(at, None, Problem::new(problem).hint(hint));
         }
         header
     }
 
     /// Whether lines under it can be read.
     fn is_whole(&self) -> bool {
-        [LockColumn::Key, LockColumn::Event, LockColumn::Owner, LockColumn::At]
-            .iter()
-            .all(|column| self.places[*column as usize].is_some())
+        NEEDED.iter().all(|column| self.places[*column as usize].is_some())
     }
 }
 
-/// The members of one object that an event has, as texts.
-#[derive(Default)]
-struct Object<'a>([Option<Cow<'a, str>>; COLUMNS]);
+/// Reads the members of one object that an event has, as texts.
+struct Members<'o>(&'o LockOptions);
 
-/// A text, a number, true, false or null, as text.
-struct Scalar<'a>(Option<Cow<'a, str>>);
+/// A text, a number, true or false as text; null as an empty one.
+struct Scalar<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Object<'de>;
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = [Option<Cow<'de, str>>; COLUMNS];
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut members: A,
-            ) -> Result<Object<'de>, A::Error> {
-                let mut object = Object::default();
-                while let Some(Scalar(name)) = members.next_key()? {
-                    match name.unwrap_or_default().parse::<LockColumn>() {
-                        Ok(column) => object.0[column as usize] = members.next_value::<Scalar<'_>>()?.0,
-                        Err(_) => _ = members.next_value::<serde::de::IgnoredAny>()?,
-                    }
-                }
-                Ok(object)
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = [Option<Cow<'de, str>>; COLUMNS];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut texts = Self::Value::default();
+        while let Some(Scalar(name)) = members.next_key()? {
+            match self.0.column(&name) {
+                Some(column) => texts[column as usize] = Some(members.next_value::<Scalar<'_>>()?.0),
+                None => _ = members.next_value::<IgnoredAny>()?,
             }
         }
-        deserializer.deserialize_map(Members)
+        Ok(texts)
     }
 }
 
@@ -298,27 +346,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
             }
 
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Scalar(Some(Cow::Borrowed(text))))
+                Ok(Scalar(Cow::Borrowed(text)))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Scalar(Some(Cow::Owned(text.to_owned()))))
+                Ok(Scalar(Cow::Owned(text.to_owned())))
             }
 
             fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Scalar(Some(Cow::Owned(number.to_string()))))
+                Ok(Scalar(Cow::Owned(number.to_string())))
             }
 
             fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Scalar(Some(Cow::Owned(number.to_string()))))
+                Ok(Scalar(Cow::Owned(number.to_string())))
             }
 
             fn visit_bool<E>(self, yes: bool) -> Result<Self::Value, E> {
-                Ok(Scalar(Some(Cow::Borrowed(if yes { "true" } else { "false" }))))
+                Ok(Scalar(Cow::Borrowed(if yes { "true" } else { "false" })))
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Scalar(None))
+                Ok(Scalar(Cow::Borrowed("")))
             }
         }
         deserializer.deserialize_any(Text)

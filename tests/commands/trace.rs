@@ -62,13 +62,31 @@ fn the_incident_is_told_the_same_from_databases_and_from_files(site: &Site) {
         .prints("inventory.release of O-19954 2 times, the second 660 ms after the first")
         .prints("394 lines of the access log, 365 of these purchases")
         .prints(ATTRIBUTION)
-        .prints("… and 11 more purchases: --format csv --sheet purchases");
+        .prints(&format!(
+            "… and 11 more purchases: $ onefold trace --show S-204 --access {access} --format csv --sheet purchases"
+        ))
+        .prints(&format!("$ onefold trace --show S-204 --access {access} --format xlsx --output trace.xlsx"));
     let told = site.run(&["trace", "--order", "O-20141", "--access", &access]).ends(0);
-    let too_wide: Vec<_> = told.stdout.lines().filter(|l| l.chars().count() > 80).collect();
+    let too_wide: Vec<_> =
+        told.stdout.lines().filter(|l| !l.starts_with("$ ") && l.chars().count() > 80).collect();
     assert!(too_wide.is_empty(), "{too_wide:?}");
     told.prints("gateway retry 3 no order; answer 503 after 20 ms")
         .prints("O-20143: tr-7318-tap1-201400.000 became tr-7318-tap1-201400.000-retry")
         .prints("Not in the ledgers: order → payment trace id");
+    // A log in another time zone tells of other orders.
+    let shifted = site.path("shifted.csv");
+    let log = fs::read_to_string(&access).unwrap();
+    assert!(log.contains("+08:00"), "{log}");
+    fs::write(&shifted, log.replace("+08:00", "Z")).unwrap();
+    let shifted = text(&shifted);
+    site.run(&["trace", "--order", "O-20173", "--access", &shifted])
+        .ends(0)
+        .prints("WARNING: of 8 orders only 0 stand beside a line of the access log")
+        .prints("are about 8h later than it. Is it the right log");
+    let json = site.json(&["trace", "--order", "O-20173", "--access", &shifted]);
+    assert!(json["log_warning"].as_str().unwrap().starts_with("WARNING: "), "{json:#}");
+    assert_eq!((&json["orders_beside_a_line"], &one["orders_beside_a_line"]), (&0.into(), &8.into()));
+    assert_eq!(one["log_warning"], Value::Null);
     site.run(&["trace", "--user", "U-7318"])
         .ends(0)
         .prints("8 orders = 6 taps + 2 gateway retries.")
@@ -153,8 +171,10 @@ fn what_leaves_holds_every_row(site: &Site) {
         .fails(2, &["t.xlsx is no onefold report of this format"]);
 
     trace(&["--format", "csv"]).fails(2, &["--sheet arrivals", "--output DIR"]);
-    trace(&["--format", "xlsx"]).fails(2, &["onefold trace --format xlsx --output trace.xlsx"]);
-    trace(&["--output", "x"]).fails(2, &["a table goes to the terminal"]);
+    let again = |rest: &str| format!("onefold trace --access {access} {rest}");
+    trace(&["--format", "xlsx"]).fails(2, &[&again("--format xlsx --output trace.xlsx")]);
+    trace(&["--output", "x"]).fails(2, &["a table goes to the terminal", &again("--format xlsx --output x")]);
+    trace(&["--sheet", "arrivals"]).fails(2, &[&again("--format csv --sheet arrivals")]);
     trace(&["--format", "csv", "--sheet", "journal"]).fails(2, &["possible values: sources, guards"]);
 }
 
@@ -186,6 +206,18 @@ fn what_cannot_be_read_or_found_is_named(site: &Site) {
     site.run(&["trace", "--source", "kong=door"]).fails(2, &["NAME=KIND"]);
     site.run(&["trace", "--bucket", "0.00001s"]).fails(2, &["--bucket is too short", "--bucket 1m"]);
     site.run(&["trace", "--order", "O-none"]).fails(2, &["there is no order O-none in everything"]);
+    site.run(&["trace", "--visibility", "9s", "--order=O-none"])
+        .fails(2, &["`onefold trace --visibility 9s --user USER`"]);
+    let missing = log("{\"request_id\": \"r\", \"source\": null}\n");
+    site.run(&["trace", "--access", &missing]).fails(
+        2,
+        &["access.log:1: column at: required, but missing", "column source, value \"\": required, but empty"],
+    );
+    site.run(&["trace", "--access", &log("[]\n")]).fails(2, &["not one JSON object", "jq -c"]);
+    let empty = log("at,request_id,source\n");
+    site.run(&["trace", "--access", &empty])
+        .ends(0)
+        .prints("The access log has no line, so each order stands for");
     site.run(&["trace", "--order", "A", "--tenant", "other"])
         .fails(2, &["there is no order A in tenant other"]);
     site.run(&["trace", "--order", "A", "--tenant", "t"]).ends(0);

@@ -57,7 +57,13 @@ fn each_fault_is_named_where_it_stands() {
 #[test]
 fn a_header_that_is_not_whole_says_what_is_missing() {
     let ran = audit("locks.csv", "key,event,owner\nk,acquire,A\n", &[]);
-    ran.fails(2, &["locks.csv:1: column at: the header has no such column", "key,event,owner,token"]);
+    ran.fails(
+        2,
+        &[
+            "locks.csv:1: column at: the header has no such column",
+            "--history-map THEIRS=at where THEIRS is one of",
+        ],
+    );
     audit("locks.csv", "", &[]).fails(2, &["the file is empty"]);
     audit("locks.csv", "key,event,owner,at,at\n", &[])
         .fails(2, &["column at (5): stands in the header twice"]);
@@ -71,6 +77,17 @@ fn json_lines_are_read_by_name_and_refused_by_line() {
     let bad = r#"{"key":"k","event":"release","owner":"A","token":1.5,"at":"2026-11-11T12:00:01Z"}"#;
     let ran = audit("locks.jsonl", &format!("{good}\n{bad}\n{{\"key\":\n"), &[]);
     ran.fails(2, &["locks.jsonl:2:", "locks.jsonl:3:", "not one JSON object"]);
+    // What is not there is told from what is empty.
+    let without = good.replace(r#""owner":"A","#, "");
+    audit("locks.jsonl", &without, &[])
+        .fails(2, &["locks.jsonl:1: column owner: required of acquire, but missing"]);
+    let null = good.replace(r#""A""#, "null");
+    audit("locks.jsonl", &null, &[])
+        .fails(2, &["locks.jsonl:1: column owner, value \"\": required of acquire, but empty"]);
+    for array in ["[]", &format!("\n [{good}]\n")] {
+        audit("locks.json", array, &[]).fails(2, &["not one JSON object", "jq -c"]);
+    }
+    audit("locks.jsonl", &format!("\n  {good}\n"), &[]).ends(0);
     let late = good.replace("12:00:00Z", "noon");
     audit("locks.jsonl", &format!("{good}\n{late}\n"), &[]).fails(2, &["locks.jsonl:2: column at, value"]);
 }
@@ -94,5 +111,36 @@ fn flags_that_do_not_go_together_are_refused() {
     audit("locks.csv", HEADER, &["--sheet", "findings"]).fails(2, &["--sheet is for CSV"]);
     audit("locks.csv", HEADER, &["--format", "csv", "--sheet", "none"]).fails(2, &["there is no sheet none"]);
     audit("locks.csv", HEADER, &["--output", "x"]).fails(2, &["a table goes to the terminal"]);
-    audit("locks.csv", HEADER, &[]).ends(0).prints("no event");
+    let line = ["locks", "audit"];
+    run(program().args(line), &line).fails(2, &["no lock history is named", "--query"]);
+}
+
+#[test]
+fn nothing_is_no_all_clear() {
+    for (name, text) in
+        [("locks.csv", HEADER), ("locks.jsonl", " \n\n"), ("locks.csv", &HEADER.replace('\n', ""))]
+    {
+        let ran = audit(name, text, &[]).ends(2);
+        if name == "locks.csv" {
+            ran.fails(2, &["locks.csv: there is no event in it: nothing was audited"]);
+        }
+    }
+}
+
+#[test]
+fn other_names_of_columns_are_said() {
+    let csv =
+        "Lock,What,who,TS,ms\nk,acquire,A,2026-11-11T12:00:00Z,5000\nk,release,A,2026-11-11T12:00:01Z,\n";
+    let json = csv.lines().skip(1).map(|line| {
+        let [lock, what, who, ts, ms] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        format!("{{\"lock\":\"{lock}\",\"what\":\"{what}\",\"WHO\":\"{who}\",\"ts\":\"{ts}\",\"ms\":\"{ms}\",\"at\":1}}\n")
+    });
+    let map = ["--history-map", "lock=key,what=event", "--history-map", "who=owner,ts=at,ms=lease_ms"];
+    audit("locks.csv", csv, &map).ends(0).prints("2 events of 1 key").does_not_print("without expiry");
+    audit("locks.jsonl", &json.collect::<String>(), &map).ends(0).prints("2 events of 1 key");
+    audit("locks.csv", csv, &["--history-map", "lock=door"])
+        .fails(2, &["a lock history has no column", "lease_ms"]);
+    audit("locks.csv", csv, &["--history-map", "name=key,lock=key"]).fails(2, &["names key twice, also as"]);
+    audit("locks.csv", csv, &["--history-map", "name=node"])
+        .fails(2, &["column name: the header has no such column, which is to be node", "\"lock\""]);
 }

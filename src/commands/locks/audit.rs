@@ -21,7 +21,7 @@ use crate::core::policy::Policy;
 use crate::core::sheet::{Head, Sheets as _};
 use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
-use crate::files::{LedgerFiles, LockOptions, LockRefusal, read_lock_history};
+use crate::files::{HistoryMap, LedgerFiles, LockOptions, LockRefusal, read_lock_history};
 use crate::report::export::Kind;
 use crate::report::{Format, Report, print_note};
 
@@ -36,6 +36,7 @@ const RULES: &str = include_str!("rules.yml");
       --output locks.xlsx
   onefold locks audit --query ops/locks.sql --ledgers --show S-204
   onefold locks audit locks.csv --rules locks.yml
+  onefold locks audit redis.csv --history-map name=key,holder=owner,ts=at
 
 The history is CSV with the columns key, event, owner, token, lease_ms, at, node
 and result, or a JSON object a line with members of these names. Events are
@@ -53,6 +54,9 @@ pub struct AuditArgs {
     /// A file with the SELECT that gives the history out of --database
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     query: Option<PathBuf>,
+    /// A column's name in the history and ours, such as ts=at; may be repeated
+    #[arg(long, value_name = "THEIRS=OURS", value_delimiter = ',', conflicts_with = "query")]
+    history_map: Vec<HistoryMap>,
     /// How far the clocks of two nodes may differ: what is shorter is possible, not proven [default: 0s]
     #[arg(long, value_name = "SPAN")]
     skew: Option<Span>,
@@ -132,7 +136,8 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     match (&args.history, &args.query) {
         (Some(path), _) => {
             let options = args.file_flags.options(args.zone)?;
-            let options = LockOptions { encoding: options.encoding, timezone: options.timezone };
+            let map = args.history_map.clone();
+            let options = LockOptions { encoding: options.encoding, timezone: options.timezone, map };
             let mut take = |event| take(event).map_err(|late| refusal(&late));
             let tell = &mut |lines| progress.at(format!("{lines} lines"));
             let notes = read_lock_history(path, &options, &mut take, tell)?;
