@@ -31,6 +31,8 @@ mod limits;
 mod outbox;
 #[path = "commands/pace.rs"]
 mod pace;
+#[path = "commands/person.rs"]
+mod person;
 #[path = "commands/plan.rs"]
 mod plan;
 #[path = "commands/reconcile.rs"]

@@ -138,6 +138,7 @@ struct ApprovalTable {
     /// Where nothing is said, another person's word counts alone.
     distinct: Option<bool>,
     over: Option<Amounts>,
+    within: Option<String>,
 }
 
 /// One amount, or one a currency.
@@ -150,14 +151,29 @@ enum Amounts {
 
 impl ApprovalTable {
     fn rule(self) -> Result<ApprovalRule> {
-        if !self.required && (self.distinct.is_some() || self.over.is_some()) {
+        if !self.required && (self.distinct.is_some() || self.over.is_some() || self.within.is_some()) {
             return Err(Error::usage("[approval] says how, and not that approvals are required")
                 .hint("required = true"));
+        }
+        if self.over.is_none() && self.within.is_some() {
+            return Err(Error::usage(
+                "[approval] says within which time refunds count together, and not towards what",
+            )
+            .hint("over = [\"CNY:10000\"], or leave out `within`"));
         }
         if !self.required {
             return Ok(ApprovalRule::default());
         }
-        let mut rule = ApprovalRule { required: true, distinct: self.distinct.unwrap_or(true), over: None };
+        let mut rule = ApprovalRule {
+            required: true,
+            distinct: self.distinct.unwrap_or(true),
+            ..ApprovalRule::default()
+        };
+        if let Some(text) = &self.within {
+            rule.within = text
+                .parse()
+                .map_err(|e| Error::usage(format!("[approval] within: {e}")).hint("within = \"24h\""))?;
+        }
         if let Some(over) = self.over {
             let texts = match over {
                 Amounts::One(text) => vec![text],

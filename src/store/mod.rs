@@ -16,6 +16,7 @@ pub mod moves;
 pub mod names;
 pub mod outbox;
 pub mod passwords;
+pub mod person;
 pub mod plans;
 pub mod probe;
 pub mod read;
