@@ -7,6 +7,8 @@ mod common;
 mod apply;
 #[path = "commands/approve.rs"]
 mod approve;
+#[path = "commands/belonging.rs"]
+mod belonging;
 #[path = "commands/config.rs"]
 mod config;
 #[path = "commands/converge.rs"]

@@ -52,6 +52,13 @@ async fn journal(site: &Site) -> Vec<Check> {
         Ok(standing) => check(Outcome::Ok, format!("by the rule that stands {}", standing.rule)),
         Err(e) => hinted(check(Outcome::Refused, e.message), e.hint),
     });
+    for database in store.databases() {
+        let check = |outcome, message: &str| Check::new("journal", &database.label, outcome, message);
+        checks.push(match store.must_belong(database).await {
+            Ok(()) => check(Outcome::Ok, "belongs to this journal"),
+            Err(e) => hinted(check(Outcome::Refused, &e.message), e.hint),
+        });
+    }
     checks
 }
 

@@ -20,7 +20,7 @@ use crate::store::steps::{StepRecord, StepState};
 pub struct StatusArgs {}
 
 pub async fn run(config: &Config, _: StatusArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let standing = store.standing_rule().await?;
     let (freezes, plans, steps) =
         (store.open_freezes().await?, store.newest_plans().await?, store.open_steps().await?);

@@ -16,12 +16,12 @@ use crate::core::approval::ApprovalRule;
 use crate::core::limits::{Limits, add_stated};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
-use crate::error::{Error, Result};
+use crate::error::{Error, Exit, Result};
 use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
 use crate::providers::settings::Settings;
 use crate::providers::{ANY, Providers};
-use crate::report::Format;
+use crate::report::{Format, print_note};
 use crate::store::passwords::Passwords;
 use crate::store::{Database, Places, Queries, Statuses, Store, without_password};
 
@@ -444,11 +444,29 @@ impl Config {
         Ok(store)
     }
 
-    /// Opens the databases, and fails with what to type where onefold's tables are not there.
+    /// Opens the databases, and fails with what to type where onefold's tables are not there, or a database belongs to
+    /// another journal.
     pub async fn open_ready(&self) -> Result<Store> {
         let store = self.open(false).await?;
         store.must_be_ready().await?;
+        store.must_be_ours().await?;
         Ok(store)
+    }
+
+    /// As [`Config::open_ready`], for what moves no row and proposes no move: the ledgers of another journal may be
+    /// read, and a note says whose they are.
+    pub async fn open_to_read(&self) -> Result<Store> {
+        let store = self.open(false).await?;
+        store.must_be_ready().await?;
+        match store.must_be_ours().await {
+            Err(why) if why.exit == Exit::Refused => {
+                if !self.quiet {
+                    print_note(&format!("note: {}; {}", why.message, why.hint.unwrap_or_default()));
+                }
+                Ok(store)
+            }
+            ours => ours.map(|()| store),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod approvals;
 pub mod asked;
+pub mod belonging;
 pub mod chain;
 pub mod connect;
 pub mod copies;
