@@ -94,8 +94,8 @@ const fn is_among_all_users() -> bool {
 mod tests {
     use super::*;
 
-    const ACCOUNTS: &str = "root:x:0:0:root:/root:/bin/sh\n# a remark\n+::::::\nada:x:1000:100::/:/bin/sh\n\
-                            toor:x:0:0::/root:/bin/sh\n";
+    const ACCOUNTS: &str = "root:x:0:0:root:/:/bin/sh\n# a remark\n+::::::\nada:x:1000:100::/:/bin/sh\n\
+                            toor:x:0:0::/:/bin/sh\n";
 
     #[test]
     fn the_first_name_of_a_user_id_is_the_one() {
