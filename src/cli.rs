@@ -297,7 +297,7 @@ async fn carry_out(config: &Config, command: Command) -> Result<Report> {
         Command::Token(args) => commands::token::run(config, args).await,
         Command::Check(args) => commands::check::run(config, args).await,
         Command::Provider(args) => commands::provider::run(config, args).await,
-        Command::Config(args) => commands::config::run(config, args),
+        Command::Config(args) => commands::config::run(config, args).await,
         Command::Completions(args) => Ok(pages::completions(&args)),
         Command::Man(args) => pages::man(&args),
     }

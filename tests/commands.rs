@@ -7,6 +7,8 @@ mod common;
 mod apply;
 #[path = "commands/approve.rs"]
 mod approve;
+#[path = "commands/belonging.rs"]
+mod belonging;
 #[path = "commands/config.rs"]
 mod config;
 #[path = "commands/converge.rs"]
@@ -31,6 +33,8 @@ mod limits;
 mod outbox;
 #[path = "commands/pace.rs"]
 mod pace;
+#[path = "commands/person.rs"]
+mod person;
 #[path = "commands/plan.rs"]
 mod plan;
 #[path = "commands/reconcile.rs"]

@@ -13,7 +13,9 @@ const WHAT: &str = "configuration";
 
 pub async fn check(config: &Config, site: &Site) -> Vec<Check> {
     let mut checks = connections(site);
-    checks.extend(journal(site).await);
+    if site.journal_answers {
+        checks.extend(journal(site).await);
+    }
     for ledger in Ledger::ALL {
         checks.extend(shards(config, ledger));
         checks.extend(statuses(config, ledger));
@@ -25,31 +27,43 @@ pub async fn check(config: &Config, site: &Site) -> Vec<Check> {
 
 fn connections(site: &Site) -> Vec<Check> {
     let silent = site.silent.iter().map(|(label, error)| {
-        let check = Check::new("connection", label, Outcome::Refused, &error.message);
-        error.hint.iter().fold(check, |check, hint| check.hint(hint))
+        hinted(Check::new("connection", label, Outcome::Refused, &error.message), error.hint.clone())
     });
     let answer =
         site.store.databases().iter().map(|d| Check::new("connection", &d.label, Outcome::Ok, "answers"));
     silent.chain(answer).collect()
 }
 
-async fn journal(site: &Site) -> Option<Check> {
-    if !site.journal_answers {
-        return None;
-    }
-    let label = &site.store.journal().label;
+async fn journal(site: &Site) -> Vec<Check> {
+    let store = &site.store;
+    let label = &store.journal().label;
     let check = |outcome, message: String| Check::new("journal", label, outcome, message);
-    if let Err(e) = site.store.must_be_ready().await {
-        return Some(
-            check(Outcome::Refused, e.message)
-                .hint("create them with `onefold init`, or see its SQL with `onefold init --print`"),
-        );
+    if let Err(e) = store.must_be_ready().await {
+        let check = check(Outcome::Refused, e.message)
+            .hint("create them with `onefold init`, or see its SQL with `onefold init --print`");
+        return vec![check];
     }
-    Some(match site.can_write_own_tables().await {
+    let mut checks = vec![match site.can_write_own_tables().await {
         Ok(()) => check(Outcome::Ok, "onefold's own tables are there, and can be written".to_owned()),
         Err(e) => check(Outcome::Refused, format!("onefold's own tables cannot be written: {}", e.message))
             .hint("grant the database user SELECT, INSERT and UPDATE on the tables onefold_…, and DELETE on onefold_pass"),
-    })
+    }];
+    checks.push(match store.standing_rule().await {
+        Ok(standing) => check(Outcome::Ok, format!("by the rule that stands {}", standing.rule)),
+        Err(e) => hinted(check(Outcome::Refused, e.message), e.hint),
+    });
+    for database in store.databases() {
+        let check = |outcome, message: &str| Check::new("journal", &database.label, outcome, message);
+        checks.push(match store.must_belong(database).await {
+            Ok(()) => check(Outcome::Ok, "belongs to this journal"),
+            Err(e) => hinted(check(Outcome::Refused, &e.message), e.hint),
+        });
+    }
+    checks
+}
+
+fn hinted(check: Check, hint: Option<String>) -> Check {
+    hint.into_iter().fold(check, Check::hint)
 }
 
 /// A database that is named twice would be read twice.
@@ -145,8 +159,7 @@ async fn of_a_foreign_schema(config: &Config, site: &Site) -> Vec<Check> {
         && let Err(e) = site.store.guards().await
     {
         let message = format!("a freeze is recorded, and `freeze --enforce` is refused: {}", e.message);
-        let check = Check::new(WHAT, "enforce/", Outcome::Warning, message);
-        checks.push(e.hint.into_iter().fold(check, Check::hint));
+        checks.push(hinted(Check::new(WHAT, "enforce/", Outcome::Warning, message), e.hint));
     }
     checks
 }

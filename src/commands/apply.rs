@@ -31,7 +31,6 @@ use crate::execute::{IntentEnd, Moment, command};
 use crate::providers::Providers;
 use crate::report::{Column, Report, Table};
 use crate::store::Store;
-use crate::store::approvals::{given_back, must_be_approved};
 use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{FREEZE, held_by, lapsed};
 use crate::store::plans::{PlanState, SavedPlan};
@@ -108,10 +107,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let is_new = saved.begun_at.is_none() && begun.is_empty();
     if is_new {
         must_be_fresh(config, &store, plan, &freeze).await?;
-        let others = store.plans_of(&freeze.freeze_id).await?;
-        let before = given_back(&others, &plan.plan_id);
-        let rule = config.approval.and(&store.standing_rule().await?.rule);
-        must_be_approved(&saved, &rule, &store.approvals(&plan.digest).await?, &before)?;
+        store.must_be_approved(&saved, &config.approval, now()).await?;
     }
     let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
     args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;

@@ -30,11 +30,13 @@ it is said in onefold.toml:
   [approval]
   required = true
   distinct = true         # by someone other than the plan's maker
-  over = \"CNY:10000\"      # refunds up to so much need none
+  over = \"CNY:10000\"      # refunds up to so much need none,
+  within = \"24h\"          # with those of the plans begun in this time before
 
 The strictest rule that anybody set up or planned with stands in the database
 for everyone. --rule puts the one of this onefold.toml in its place: a laxer
-one takes the words of two people where the rule that stands is distinct.
+one takes the words of two people within 24 h where the rule that stands is
+distinct.
 
 A person is the user of the operating system and the database login; --owner
 is only a label beside them.")]
@@ -82,11 +84,17 @@ pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
                 .hint(format!("what was done: onefold history --plan {plan_id}")));
         }
     }
-    let rule = config.approval.and(&saved.approval).and(&store.standing_rule().await?.rule);
+    let rule = store.rule_over(&saved, &config.approval).await?;
     let by = store.person().await?;
     if rule.distinct && saved.maker.as_ref().is_none_or(|maker| !by.is_other_than(maker)) {
         return Err(Error::refused(match &saved.maker {
-            Some(_) => format!("{plan_id} was made by {by}, and needs the word of someone else"),
+            Some(maker) if *maker == by => {
+                format!("{plan_id} was made by {by}, and needs the word of someone else")
+            }
+            Some(maker) => format!(
+                "{plan_id} was made by {maker}, and {by} does not count as someone else: a name that says nothing \
+                 tells nobody apart"
+            ),
             None => format!("it is not known who made {plan_id}, so nobody's word counts as another's"),
         })
         .hint("ask another person, with an own user or database login; --owner is only a label"));

@@ -43,7 +43,7 @@ pub struct FrozenArgs {
 }
 
 pub async fn run(config: &Config, args: FrozenArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let tenant_id = TenantId::from(args.tenant);
     let order = match args.order.map(RowId::from) {
         None => None,

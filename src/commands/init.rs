@@ -17,7 +17,10 @@ use crate::store::{Database, Dialect, Store};
   onefold init
   onefold init --enforce
   onefold --database postgres://ops@db/shop init --print | less
-  onefold init --enforce=off")]
+  onefold init --enforce=off
+
+Every database that holds a ledger is marked as one of this journal's: by
+another journal nothing is moved there.")]
 pub struct InitArgs {
     /// Show the SQL for a DBA, and run nothing
     #[arg(long)]
@@ -96,6 +99,7 @@ async fn off(store: &Store, print: bool) -> Result<Report> {
         return Ok(Report::new(json).verbatim(sql));
     }
     store.must_be_ready().await?;
+    store.must_be_ours().await?;
     let live = store.open_freezes().await?;
     if let Some(freeze) = live.iter().find(|f| f.mode == FreezeMode::Enforced && f.is_live(now())) {
         return Err(Error::refused(format!(

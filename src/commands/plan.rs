@@ -1,6 +1,5 @@
 //! `onefold plan`: decide, save and print; no ledger is changed.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -27,7 +26,6 @@ use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
 use crate::files::{LedgerFiles, ReadOptions};
 use crate::report::Report;
-use crate::store::approvals::given_back;
 use crate::store::plans::{KeepChanges, Maker};
 
 /// Decide which order each purchase keeps and how the others are unwound; changes no ledger
@@ -91,8 +89,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut keeps = KeepChanges::default();
     let mut under: Option<Freeze> = None;
     let mut outside = Vec::new();
-    let mut before = BTreeMap::new();
-    let mut rule = ApprovalRule::default();
+    let mut needs = None;
 
     let mut unlisted = 0;
     let plan = if let Some(dir) = &args.files {
@@ -134,9 +131,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
-        rule = store.save_plan(&plan, &keeps, maker).await?;
-        if let Some(freeze) = &freeze {
-            before = given_back(&store.plans_of(&freeze.freeze_id).await?, &plan.plan_id);
+        let rule = store.save_plan(&plan, &keeps, maker).await?;
+        if freeze.is_some() {
+            needs = store.why_approved(&plan, &rule, made_at).await?.map(|why| (rule, why));
         }
         outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
         progress.end();
@@ -166,11 +163,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         .then(|| "No row is in scope: is the name right?".to_owned());
     let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
-    let report = if args.files.is_some() {
-        report
-    } else {
-        next(report, &plan, under.as_ref(), &outside, rule.why(&plan, &before).map(|why| (&rule, why)))
-    };
+    let report =
+        if args.files.is_some() { report } else { next(report, &plan, under.as_ref(), &outside, needs) };
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
 
@@ -269,7 +263,7 @@ fn next(
     plan: &Plan,
     under: Option<&Freeze>,
     outside: &[(Ledger, RowId)],
-    needs: Option<(&ApprovalRule, String)>,
+    needs: Option<(ApprovalRule, String)>,
 ) -> Report {
     let unsettled = plan.intents.iter().filter(|i| i.outcome == Outcome::Unsettled).count();
     let review = plan.intents.iter().filter(|i| i.outcome == Outcome::Review).count();

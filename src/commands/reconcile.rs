@@ -64,7 +64,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         return statement::run(config, path, &args.statement, &scope, args.zone, args.all).await;
     }
     let as_of = args.as_of.as_deref().map(|t| args.zone.time("--as-of", t)).transpose()?;
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let progress = Progress::new(config, "reading and joining");
     let now = now();
     let freeze = freeze_over(&store, &mut scope, None, now).await?;

@@ -69,7 +69,7 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
     let kind = Kind::of_plan(format, sheet);
     args.output.check(config, format, "report", "refunds", &kind)?;
     let key = args.redact.then(given_key).transpose()?.flatten();
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let saved = store.plan_by_id(&args.plan).await?;
     let progress = Progress::new(config, "reading what became of it");
     let freeze = match &saved.plan.freeze_id {

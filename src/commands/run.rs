@@ -15,7 +15,6 @@ use crate::config::Config;
 use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
 use crate::report::{Block, Column, Format, Report, Style, Table, error_json, event, print, print_note};
-use crate::store::approvals::{given_back, must_be_approved};
 use crate::store::plans::PlanState;
 
 /// Run the steps of a playbook; stops at the first that needs a person
@@ -209,22 +208,24 @@ impl Run<'_> {
         let mut is_told = false;
         loop {
             let saved = store.plan_by_id(&plan_id).await?;
-            let approvals = store.approvals(&saved.plan.digest).await?;
-            let before = match &saved.plan.freeze_id {
-                Some(freeze_id) => given_back(&store.plans_of(freeze_id).await?, &plan_id),
-                None => BTreeMap::new(),
-            };
-            let rule = self.config.approval.and(&store.standing_rule().await?.rule);
-            let missing = must_be_approved(&saved, &rule, &approvals, &before);
-            let Err(missing) = missing else {
-                progress.end();
-                let by =
-                    approvals.last().map_or("none is needed".to_owned(), |a| format!("approved by {}", a.by));
-                self.show(vec![Block::Title(step.name.clone()), Block::Line(format!("{plan_id}: {by}"))])?;
-                self.told.push(
-                    json!({ "step": step.name, "plan_id": plan_id, "exit": 0, "approvals": approvals }),
-                );
-                return Ok((Exit::Done, None));
+            let missing = match store.must_be_approved(&saved, &self.config.approval, now()).await {
+                Ok(approval) => {
+                    progress.end();
+                    let by = approval
+                        .as_ref()
+                        .map_or("none is needed".to_owned(), |a| format!("approved by {}", a.by));
+                    self.show(vec![
+                        Block::Title(step.name.clone()),
+                        Block::Line(format!("{plan_id}: {by}")),
+                    ])?;
+                    let approvals = store.approvals(&saved.plan.digest).await?;
+                    self.told.push(
+                        json!({ "step": step.name, "plan_id": plan_id, "exit": 0, "approvals": approvals }),
+                    );
+                    return Ok((Exit::Done, None));
+                }
+                Err(missing) if missing.exit == Exit::Refused => missing,
+                Err(error) => return Err(error),
             };
             if Instant::now() >= until {
                 progress.end();

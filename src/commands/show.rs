@@ -33,7 +33,7 @@ pub struct ShowArgs {
 }
 
 pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let saved = store.plan_by_id(&args.plan).await?;
     let plan = &saved.plan;
     let Some(name) = &args.intent else {

@@ -60,7 +60,7 @@ pub async fn run(
         map: flags.map.clone(),
         types: flags.type_map.clone(),
     };
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let progress = Progress::new(config, "reading and comparing");
     let (from, to) = (scope.from, scope.to);
     let asked = (from.is_some() || to.is_some()).then_some(Window { from, to });

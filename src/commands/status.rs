@@ -20,12 +20,14 @@ use crate::store::steps::{StepRecord, StepState};
 pub struct StatusArgs {}
 
 pub async fn run(config: &Config, _: StatusArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
+    let standing = store.standing_rule().await?;
     let (freezes, plans, steps) =
         (store.open_freezes().await?, store.newest_plans().await?, store.open_steps().await?);
     let now = now();
     let json = json!({
         "now": now,
+        "standing_rule": standing,
         "freezes": freezes.iter().map(|f| json!({
             "freeze": f,
             "live": f.is_live(now),
@@ -42,6 +44,10 @@ pub async fn run(config: &Config, _: StatusArgs) -> Result<Report> {
         })).collect::<Vec<_>>(),
     });
     let report = Report::new(json);
+    let report = match standing.rule.required {
+        true => report.line(format!("By the rule that stands {}.", standing.rule)),
+        false => report,
+    };
     let report = match freezes.is_empty() {
         true => report.line("No freeze is live."),
         false => report.title("Freezes").table(freeze_table(&freezes, now)),

@@ -48,7 +48,7 @@ const SOON: Span = Span::from_mins(15);
 const LISTED: usize = 20;
 
 pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let freeze = store.freeze_by_id(&args.freeze).await?;
     let now = now();
     if freeze.state == FreezeState::Thawed {

@@ -35,7 +35,7 @@ pub struct VerifyArgs {
 }
 
 pub async fn run(config: &Config, args: VerifyArgs) -> Result<Report> {
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let plan_id = match args.plan {
         Some(plan_id) => plan_id,
         None => newest(&store).await?,

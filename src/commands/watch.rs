@@ -89,7 +89,7 @@ pub async fn run(config: &Config, args: WatchArgs) -> Result<Report> {
         return Err(Error::usage(format!("--last {} is no picture of a line", args.last))
             .hint(format!("from 1m to {MINUTES}m")));
     }
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let mut scope = args.scope.scope(args.zone)?;
     let freeze = freeze_over(&store, &mut scope, None, now()).await?;
     let plan = match &freeze {

@@ -16,12 +16,12 @@ use crate::core::approval::ApprovalRule;
 use crate::core::limits::{Limits, add_stated};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
-use crate::error::{Error, Result};
+use crate::error::{Error, Exit, Result};
 use crate::execute::command::Commands;
 use crate::providers::sandbox::Misbehaviour;
 use crate::providers::settings::Settings;
 use crate::providers::{ANY, Providers};
-use crate::report::Format;
+use crate::report::{Format, print_note};
 use crate::store::passwords::Passwords;
 use crate::store::{Database, Places, Queries, Statuses, Store, without_password};
 
@@ -142,6 +142,7 @@ struct ApprovalTable {
     /// Where nothing is said, another person's word counts alone.
     distinct: Option<bool>,
     over: Option<Amounts>,
+    within: Option<String>,
 }
 
 /// One amount, or one a currency.
@@ -154,14 +155,29 @@ enum Amounts {
 
 impl ApprovalTable {
     fn rule(self) -> Result<ApprovalRule> {
-        if !self.required && (self.distinct.is_some() || self.over.is_some()) {
+        if !self.required && (self.distinct.is_some() || self.over.is_some() || self.within.is_some()) {
             return Err(Error::usage("[approval] says how, and not that approvals are required")
                 .hint("required = true"));
+        }
+        if self.over.is_none() && self.within.is_some() {
+            return Err(Error::usage(
+                "[approval] says within which time refunds count together, and not towards what",
+            )
+            .hint("over = [\"CNY:10000\"], or leave out `within`"));
         }
         if !self.required {
             return Ok(ApprovalRule::default());
         }
-        let mut rule = ApprovalRule { required: true, distinct: self.distinct.unwrap_or(true), over: None };
+        let mut rule = ApprovalRule {
+            required: true,
+            distinct: self.distinct.unwrap_or(true),
+            ..ApprovalRule::default()
+        };
+        if let Some(text) = &self.within {
+            rule.within = text
+                .parse()
+                .map_err(|e| Error::usage(format!("[approval] within: {e}")).hint("within = \"24h\""))?;
+        }
         if let Some(over) = self.over {
             let texts = match over {
                 Amounts::One(text) => vec![text],
@@ -434,11 +450,29 @@ impl Config {
         Ok(store)
     }
 
-    /// Opens the databases, and fails with what to type where onefold's tables are not there.
+    /// Opens the databases, and fails with what to type where onefold's tables are not there, or a database belongs to
+    /// another journal.
     pub async fn open_ready(&self) -> Result<Store> {
         let store = self.open(false).await?;
         store.must_be_ready().await?;
+        store.must_be_ours().await?;
         Ok(store)
+    }
+
+    /// As [`Config::open_ready`], for what moves no row and proposes no move: the ledgers of another journal may be
+    /// read, and a note says whose they are.
+    pub async fn open_to_read(&self) -> Result<Store> {
+        let store = self.open(false).await?;
+        store.must_be_ready().await?;
+        match store.must_be_ours().await {
+            Err(why) if why.exit == Exit::Refused => {
+                if !self.quiet {
+                    print_note(&format!("note: {}; {}", why.message, why.hint.unwrap_or_default()));
+                }
+                Ok(store)
+            }
+            ours => ours.map(|()| store),
+        }
     }
 }
 

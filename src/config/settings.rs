@@ -6,6 +6,7 @@ use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 use super::{Config, DEFAULT_DATABASE, PLAN_MAX_AGE, default_actor, unreadable};
+use crate::core::approval::ApprovalRule;
 use crate::error::Result;
 use crate::store::without_password;
 
@@ -26,12 +27,13 @@ impl Setting {
 }
 
 /// Where nothing is said. A provider's depends on the databases, and is told by `provider`.
-fn defaults() -> [Setting; 5] {
+fn defaults() -> [Setting; 6] {
     [
         Setting::new("journal", DEFAULT_DATABASE, "default"),
         Setting::new("owner", &default_actor(), "default"),
         Setting::new("limits.plan_max_age", &PLAN_MAX_AGE.to_string(), "default"),
         Setting::new("approval.required", "false", "default"),
+        Setting::new("approval.within", &ApprovalRule::WITHIN.to_string(), "default"),
         Setting::new("queries", "ours", "default"),
     ]
 }

@@ -8,7 +8,7 @@ use super::hash::FieldHash;
 use super::money::Currency;
 use super::plan::{Plan, refunds};
 use super::status::Ledger;
-use super::time::Timestamp;
+use super::time::{Span, Timestamp};
 
 /// Who somebody is, by names that he is given and does not choose: nothing of it comes from the
 /// environment or the command line.
@@ -51,7 +51,7 @@ pub struct Approval {
 }
 
 /// Which plans need an approval, and by whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRule {
     pub required: bool,
     /// Whether it must be someone other than the plan's maker.
@@ -59,23 +59,44 @@ pub struct ApprovalRule {
     /// What may go back without one, in minor units, by currency: one that is not there always needs an
     /// approval, and so does a void, whose amount no step states. `None`: every plan with a step needs one.
     pub over: Option<BTreeMap<Currency, i64>>,
+    /// How long what a plan gave back counts towards `over` for the plans after it; the default where that is `None`.
+    #[serde(default = "within")]
+    pub within: Span,
+}
+
+/// A rule from before it said so counts a day, as one that does not say.
+const fn within() -> Span {
+    ApprovalRule::WITHIN
+}
+
+impl Default for ApprovalRule {
+    fn default() -> Self {
+        Self { required: false, distinct: false, over: None, within: Self::WITHIN }
+    }
 }
 
 impl ApprovalRule {
+    /// How long what a plan gave back counts where nothing else is said.
+    pub const WITHIN: Span = Span::from_mins(24 * 60);
+    /// How long a word for a laxer rule waits for another person's.
+    pub const WORDS_LAST: Span = Span::from_mins(24 * 60);
+
     /// What satisfies both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self.required, other.required) {
             (true, false) => self.clone(),
             (false, _) => other.clone(),
-            (true, true) => Self {
-                required: true,
-                distinct: self.distinct || other.distinct,
-                over: self.over.as_ref().zip(other.over.as_ref()).map(|(ours, theirs)| {
-                    let both = ours.iter().filter_map(|(c, minor)| Some((*c, *minor.min(theirs.get(c)?))));
-                    both.collect()
-                }),
-            },
+            (true, true) => {
+                let over: Option<BTreeMap<_, _>> =
+                    self.over.as_ref().zip(other.over.as_ref()).map(|(ours, theirs)| {
+                        let both =
+                            ours.iter().filter_map(|(c, minor)| Some((*c, *minor.min(theirs.get(c)?))));
+                        both.collect()
+                    });
+                let within = if over.is_some() { self.within.max(other.within) } else { Self::WITHIN };
+                Self { required: true, distinct: self.distinct || other.distinct, over, within }
+            }
         }
     }
 
@@ -84,12 +105,15 @@ impl ApprovalRule {
         self.and(other) == *self
     }
 
-    /// What words are given for, where this rule is to come after the one at a position among the rules.
-    pub fn digest_after(&self, position: i64) -> String {
+    /// What words are given for, where this rule is to come after the one at a position among the rules. There is a
+    /// next round, from 0 on, where those of the one before were not enough in time.
+    pub fn digest_after(&self, position: i64, round: i64) -> String {
         let over = self.over.iter().flatten();
         let hash = FieldHash::new()
-            .text("onefold-approval-rule-1")
+            .text("onefold-approval-rule-2")
             .number(position)
+            .number(round)
+            .number(self.within.micros())
             .text(&self.required.to_string())
             .text(&self.distinct.to_string())
             .text(&self.over.is_some().to_string());
@@ -108,8 +132,13 @@ impl ApprovalRule {
         }
     }
 
-    /// Why a plan needs an approval, where other plans under its freeze have been begun that give back `before`,
-    /// by currency, in minor units; `None` where it needs none.
+    /// Whether the words of a round are too old to be added to: one of them was given longer ago than words last.
+    pub fn are_over(words: &[Approval], now: Timestamp) -> bool {
+        words.iter().any(|word| now.since(word.at) > Self::WORDS_LAST)
+    }
+
+    /// Why a plan needs an approval, where other plans that count towards `over` give back `before`, by currency, in
+    /// minor units; `None` where it needs none.
     pub fn why(&self, plan: &Plan, before: &BTreeMap<Currency, i128>) -> Option<String> {
         let mut steps = plan.intents.iter().flat_map(|i| &i.steps).peekable();
         if !self.required || steps.peek().is_none() {
@@ -124,9 +153,10 @@ impl ApprovalRule {
         let sums = refunds(plan.intents.iter().flat_map(|i| &i.steps));
         sums.into_iter().find_map(|(currency, sum)| match (over.get(&currency), before.get(&currency)) {
             (Some(max), Some(before)) if sum + before > i128::from(*max) => Some(format!(
-                "it gives back {}, and {} with other plans under its freeze, more than {}",
+                "it gives back {}, and {} with other plans begun within {} or under its freeze, more than {}",
                 currency.show(sum),
                 currency.show(sum + before),
+                self.within,
                 currency.show((*max).into())
             )),
             (None, _) => {
@@ -167,7 +197,12 @@ impl std::fmt::Display for ApprovalRule {
             Some(over) => {
                 let amounts: Vec<_> =
                     over.iter().map(|(currency, minor)| currency.show((*minor).into())).collect();
-                write!(f, "a plan needs {by} that gives back more than {}", amounts.join(" or "))
+                write!(f, "a plan needs {by} that gives back more than {}", amounts.join(" or "))?;
+                // What the journal says of a rule is this text, also of one from before there was a span.
+                if self.within == Self::WITHIN {
+                    return Ok(());
+                }
+                write!(f, " with the plans begun within {}", self.within)
             }
         }
     }

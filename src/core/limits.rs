@@ -30,10 +30,10 @@ pub fn add_stated(amounts: &mut BTreeMap<Currency, i64>, text: &str) -> Result<(
     };
     let (code, amount) = text.split_once(':').ok_or_else(|| bad("has no colon"))?;
     let currency: Currency = code.parse().map_err(|_| bad("names no ISO 4217 currency"))?;
-    let minor = currency
-        .minor_of_decimal(amount)
-        .filter(|minor| *minor >= 0)
-        .ok_or_else(|| bad("has no amount of that currency"))?;
+    let minor = currency.minor_of_decimal(amount).ok_or_else(|| bad("has no amount of that currency"))?;
+    if minor < 0 {
+        return Err(bad("is less than nothing"));
+    }
     match amounts.insert(currency, minor) {
         None => Ok(()),
         Some(_) => Err(bad("is about a currency that is there twice")),

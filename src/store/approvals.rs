@@ -2,41 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::enforce::pieces;
+use futures_util::TryStreamExt as _;
+
 use super::journal::{Entry, Event};
-use super::plans::SavedPlan;
+use super::plans::{SavedPlan, decode};
 use super::rows::Reader;
-use super::sql::{Statement, Values};
+use super::sql::Values;
 use super::{Connection, Store, Transaction};
 use crate::core::approval::{Approval, ApprovalRule, Person};
 use crate::core::money::Currency;
-use crate::core::plan::refunds;
+use crate::core::plan::{Plan, refunds};
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 
 impl Store {
-    /// Who runs this process, as the operating system and the journal's database know them.
-    pub async fn person(&self) -> Result<Person> {
-        let os_user = if is_mapped() {
-            String::new()
-        } else {
-            let name = whoami::username().map_err(|e| {
-                Error::failure(format!("the operating system does not say who runs this: {e}"))
-                    .hint("give this user id a name, as in /etc/passwd")
-            })?;
-            if is_made_up(&name) { String::new() } else { name }
-        };
-        let journal = self.journal();
-        let dialect = journal.dialect;
-        let text = self.queries.get("approvals/login")?;
-        let statement = Statement::new(text, &pieces(dialect), &Values::new(), dialect)?;
-        let mut connection = journal.connection().await?;
-        let rows = journal.fetch(&mut connection, &statement).await?;
-        let login =
-            rows.first().map(|row| Reader::new(row, "approvals/login").needed("login")).transpose()?;
-        Ok(Person { os_user, login: login.unwrap_or_default() })
-    }
-
     /// Writes somebody's word for a plan; whether it was not there yet.
     pub async fn approve(&self, approval: &Approval) -> Result<bool> {
         let journal = self.journal();
@@ -97,6 +76,108 @@ impl Store {
         journal.fetch(on, &statement).await?.iter().filter_map(|row| decode(row).transpose()).collect()
     }
 
+    /// The rule that a plan comes under: this one, the one that stands and the one that it was made under, as strict
+    /// as all of them.
+    pub async fn rule_over(&self, saved: &SavedPlan, rule: &ApprovalRule) -> Result<ApprovalRule> {
+        let mut connection = self.journal().connection().await?;
+        self.rule_over_on(&mut connection, saved, rule).await
+    }
+
+    async fn rule_over_on(
+        &self,
+        on: &mut Connection,
+        saved: &SavedPlan,
+        rule: &ApprovalRule,
+    ) -> Result<ApprovalRule> {
+        Ok(rule.and(&saved.approval).and(&self.standing_rule_on(on).await?.rule))
+    }
+
+    /// Why a plan needs an approval by a rule, beside what other plans give back; `None` where it needs none.
+    pub async fn why_approved(
+        &self,
+        plan: &Plan,
+        rule: &ApprovalRule,
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let mut connection = self.journal().connection().await?;
+        self.why_approved_on(&mut connection, plan, rule, now).await
+    }
+
+    async fn why_approved_on(
+        &self,
+        on: &mut Connection,
+        plan: &Plan,
+        rule: &ApprovalRule,
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let before = match rule.over {
+            Some(_) => self.given_back_on(on, plan, now.minus(rule.within)).await?,
+            None => BTreeMap::new(),
+        };
+        Ok(rule.why(plan, &before))
+    }
+
+    /// What other plans give back that were begun since then, or under the same freeze, by currency, in minor units.
+    async fn given_back_on(
+        &self,
+        on: &mut Connection,
+        but: &Plan,
+        since: Timestamp,
+    ) -> Result<BTreeMap<Currency, i128>> {
+        let journal = self.journal();
+        let values = Values::new()
+            .bind("plan_id", but.plan_id.as_str())
+            .bind("since_us", since.micros())
+            .bind("freeze_id", but.freeze_id.as_deref());
+        let statement = journal.statement(&self.queries, "plans/begun_beside", &values)?;
+        let mut sums = BTreeMap::new();
+        // One by one: a plan may be large.
+        let mut rows = journal.stream(on, &statement);
+        while let Some(row) = rows.try_next().await? {
+            let other = decode(&row)?.plan;
+            for (currency, sum) in refunds(other.intents.iter().flat_map(|intent| &intent.steps)) {
+                *sums.entry(currency).or_default() += sum;
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The approval that a plan needs and has, by this rule and those of [`Store::rule_over`]; `None` where it needs
+    /// none, as one that is begun.
+    ///
+    /// # Errors
+    /// Refused, with what to type, where it has none that counts.
+    pub async fn must_be_approved(
+        &self,
+        saved: &SavedPlan,
+        rule: &ApprovalRule,
+        now: Timestamp,
+    ) -> Result<Option<Approval>> {
+        let mut connection = self.journal().connection().await?;
+        self.must_be_approved_on(&mut connection, saved, rule, now).await
+    }
+
+    async fn must_be_approved_on(
+        &self,
+        on: &mut Connection,
+        saved: &SavedPlan,
+        rule: &ApprovalRule,
+        now: Timestamp,
+    ) -> Result<Option<Approval>> {
+        // Nobody is asked twice.
+        if saved.begun_at.is_some() {
+            return Ok(None);
+        }
+        let plan = &saved.plan;
+        let rule = self.rule_over_on(on, saved, rule).await?;
+        let Some(why) = self.why_approved_on(on, plan, &rule, now).await? else { return Ok(None) };
+        let approvals = self.approvals_on(on, &plan.digest).await?;
+        if let Some(approval) = rule.given(&plan.digest, saved.maker.as_ref(), &approvals) {
+            return Ok(Some(approval.clone()));
+        }
+        Err(not_approved(saved, rule.distinct, &why))
+    }
+
     /// Says that a plan is begun, so that its steps can be claimed; one that is begun already goes on, and no
     /// approval is asked for twice.
     ///
@@ -113,6 +194,9 @@ impl Store {
         let journal = self.journal();
         journal
             .transaction(async |tx| {
+                // So that of two that are begun at once, each small enough, the second knows of the first.
+                let hold = journal.statement(&self.queries, "plans/hold_begins", &Values::new())?;
+                journal.execute(tx, &hold).await?;
                 let saved = self.plan_on(tx, plan_id).await?;
                 if saved.begun_at.is_some() {
                     return Ok(());
@@ -124,13 +208,7 @@ impl Store {
                     "before this was noted".to_owned()
                 } else {
                     self.must_be_as_told(tx, &saved).await?;
-                    let rule = rule.and(&self.standing_rule_on(tx).await?.rule);
-                    let approvals = self.approvals_on(tx, &saved.plan.digest).await?;
-                    let before = match (&rule.and(&saved.approval).over, &saved.plan.freeze_id) {
-                        (Some(_), Some(freeze)) => given_back(&self.plans_on(tx, freeze).await?, plan_id),
-                        _ => BTreeMap::new(),
-                    };
-                    match must_be_approved(&saved, &rule, &approvals, &before)? {
+                    match self.must_be_approved_on(tx, &saved, rule, now).await? {
                         Some(approval) => format!("approved by {}", approval.by),
                         None => "needs no approval".to_owned(),
                     }
@@ -152,59 +230,12 @@ fn told(approval: &Approval) -> String {
     format!("{} by {}: {}", approval.digest, approval.by, approval.because)
 }
 
-/// Whether a library was put before the system's own, or gave a name that is not that of the process's real user
-/// id: then the environment says who somebody is.
-fn is_made_up(name: &str) -> bool {
-    let uid = rustix::process::geteuid().as_raw().to_string();
-    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let known: Vec<(&str, &str)> = accounts
-        .lines()
-        .filter_map(|line| {
-            let mut parts = line.split(':');
-            Some((parts.next()?, parts.nth(1)?))
-        })
-        .collect();
-    // One user id may have several names, and a name may be known elsewhere only.
-    let of_name: Vec<_> = known.iter().filter(|(other, _)| *other == name).collect();
-    let is_another = match of_name.is_empty() {
-        true => known.iter().any(|(_, id)| *id == uid),
-        false => of_name.iter().all(|(_, id)| *id != uid),
-    };
-    is_another || std::env::var_os("LD_PRELOAD").is_some()
-}
-
-/// Whether this process is in a namespace of user ids of its own, where it may have given itself any.
-fn is_mapped() -> bool {
-    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
-    map.split_whitespace().ne(["0", "0", "4294967295"])
-}
-
-/// What plans under one freeze give back that have been begun, but for one of them.
-pub fn given_back(plans: &[SavedPlan], but: &str) -> BTreeMap<Currency, i128> {
-    let others = plans.iter().filter(|saved| saved.begun_at.is_some() && saved.plan.plan_id != but);
-    refunds(others.flat_map(|saved| &saved.plan.intents).flat_map(|intent| &intent.steps))
-}
-
-/// The approval that a plan needs and has, beside what other plans give back; `None` where it needs none.
-///
-/// # Errors
-/// Refused, with what to type, where it has none that counts.
-pub fn must_be_approved<'a>(
-    saved: &SavedPlan,
-    rule: &ApprovalRule,
-    approvals: &'a [Approval],
-    before: &BTreeMap<Currency, i128>,
-) -> Result<Option<&'a Approval>> {
-    let plan = &saved.plan;
-    let rule = rule.and(&saved.approval);
-    let Some(why) = rule.why(plan, before) else { return Ok(None) };
-    if let Some(approval) = rule.given(&plan.digest, saved.maker.as_ref(), approvals) {
-        return Ok(Some(approval));
-    }
-    let plan_id = &plan.plan_id;
+/// A plan that needs an approval and has none that counts.
+fn not_approved(saved: &SavedPlan, distinct: bool, why: &str) -> Error {
+    let plan_id = &saved.plan.plan_id;
     let hint = format!("onefold approve {plan_id} --because TEXT");
-    Err(match saved.maker.as_ref().filter(|_| rule.distinct) {
-        _ if !rule.distinct => Error::refused(format!("{plan_id} needs an approval: {why}")).hint(hint),
+    match saved.maker.as_ref().filter(|_| distinct) {
+        _ if !distinct => Error::refused(format!("{plan_id} needs an approval: {why}")).hint(hint),
         Some(maker) => Error::refused(format!(
             "{plan_id} needs the approval of someone other than {maker}, who made it: {why}"
         ))
@@ -213,5 +244,5 @@ pub fn must_be_approved<'a>(
             "{plan_id} needs the approval of someone other than its maker ({why}), and who made it is not known"
         ))
         .hint("plan again: onefold plan"),
-    })
+    }
 }

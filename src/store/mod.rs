@@ -3,6 +3,7 @@
 pub mod access;
 pub mod approvals;
 pub mod asked;
+pub mod belonging;
 pub mod chain;
 pub mod connect;
 pub mod copies;
@@ -16,6 +17,7 @@ pub mod moves;
 pub mod names;
 pub mod outbox;
 pub mod passwords;
+pub mod person;
 pub mod plans;
 pub mod probe;
 pub mod read;

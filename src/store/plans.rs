@@ -255,7 +255,7 @@ fn planned_note(digest: &str, maker: &Person, rule: &ApprovalRule) -> String {
     format!("{digest} by {maker}: {rule}")
 }
 
-fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
+pub(super) fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
     let r = Reader::new(row, "onefold_plans");
     let plan: Plan = serde_json::from_str(&r.needed("body")?).map_err(|e| r.bad("body", e))?;
     if !plan.digest_matches() {

@@ -63,8 +63,13 @@ impl Store {
     /// Creates what is missing of the ledgers, of onefold's own tables and of the sandbox
     /// provider's books; a table of onefold's own that was made before gets the columns that came
     /// later, and what else is there is left as it is. All of a database at once, but on MySQL,
-    /// where each statement that changes the schema commits by itself.
+    /// where each statement that changes the schema commits by itself. Then every database is marked as one
+    /// of this journal's.
+    ///
+    /// # Errors
+    /// Refused, where a database belongs to another journal: nothing is made then.
     pub async fn init(&self) -> Result<()> {
+        self.must_not_be_anothers().await?;
         let schema = self.schema().await?;
         for database in self.databases() {
             let statements = || schema.iter().filter(|(of, _)| std::ptr::eq(*of, database));
@@ -82,7 +87,7 @@ impl Store {
             let statement = journal.statement(&self.queries, counter, &Values::new())?;
             journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await?;
         }
-        Ok(())
+        self.write_belongings().await
     }
 
     /// The statements that [`Store::init`] runs, each with its database.
@@ -101,6 +106,7 @@ impl Store {
                 ("schema/ledgers", holds_ours),
                 ("schema/enforce", holds_ledger),
                 ("schema/marks", holds_ledger && !holds_journal),
+                ("schema/belonging", true),
                 ("schema/outbox", lives_here(Ledger::Payments)),
                 ("schema/onefold", holds_journal),
                 ("schema/idempotency", holds_journal),
@@ -122,15 +128,19 @@ impl Store {
     /// What gives a table of onefold's own, where it is there already, the columns that it lacks.
     async fn later_columns(&self, database: &Database, made_by: &str) -> Result<Vec<String>> {
         let Some((table, columns)) = declared(made_by) else { return Ok(Vec::new()) };
+        let there = self.columns_of(database, table).await?;
+        let lacks = |name: &str| !there.is_empty() && there.iter().all(|n| n != name);
+        let later = columns.into_iter().filter(|(name, _)| lacks(name));
+        Ok(later.map(|(_, declaration)| format!("ALTER TABLE {table} ADD COLUMN {declaration}")).collect())
+    }
+
+    /// The columns of a table, in their order; none where it is not there, or not to be seen.
+    pub(super) async fn columns_of(&self, database: &Database, table: &str) -> Result<Vec<String>> {
         let file = format!("schema/{}/columns", database.dialect.folder());
         let statement = database.statement(&self.queries, &file, &Values::new().bind("table_name", table))?;
         let mut connection = database.connection().await?;
         let there = database.fetch(&mut connection, &statement).await?;
-        let there = there.iter().map(|row| super::rows::Reader::new(row, &file).needed("name"));
-        let there = there.collect::<Result<Vec<_>>>()?;
-        let lacks = |name: &str| !there.is_empty() && there.iter().all(|n| n != name);
-        let later = columns.into_iter().filter(|(name, _)| lacks(name));
-        Ok(later.map(|(_, declaration)| format!("ALTER TABLE {table} ADD COLUMN {declaration}")).collect())
+        there.iter().map(|row| super::rows::Reader::new(row, &file).needed("name")).collect()
     }
 
     /// Fails with what to type where onefold's own tables are not there.
@@ -141,18 +151,15 @@ impl Store {
             return Err(not_ready(journal));
         }
         // The youngest of the tables: where it is missing, the others are of an older version.
-        let statement = journal.statement(&self.queries, "approvals/rule", &Values::new())?;
-        journal.rows_of("onefold_rules", &statement).await?;
-        for database in self.databases().iter().filter(|d| !std::ptr::eq(*d, journal)) {
-            let values = Values::new().bind("step_key", "");
-            let statement = database.statement(&self.queries, "marks/by_key", &values)?;
-            database.rows_of("onefold_marks", &statement).await?;
+        for database in self.databases() {
+            let statement = database.statement(&self.queries, "belonging/read", &Values::new())?;
+            database.rows_of("onefold_belongs", &statement).await?;
         }
         Ok(())
     }
 }
 
-fn not_ready(database: &Database) -> Error {
+pub(super) fn not_ready(database: &Database) -> Error {
     Error::usage(format!("{} has no onefold tables, or those of an older version", database.label))
         .hint("create what is missing with `onefold init` (or see its SQL with `onefold init --print`)")
 }
@@ -230,7 +237,9 @@ mod tests {
     #[test]
     fn every_table_of_ours_is_read_whole() {
         let text = Queries::default();
-        for file in ["onefold", "enforce", "marks", "outbox", "sandbox"].map(|f| format!("schema/{f}")) {
+        for file in
+            ["onefold", "belonging", "enforce", "marks", "outbox", "sandbox"].map(|f| format!("schema/{f}"))
+        {
             let text = text.find(&file).unwrap();
             let made = statements(text, Dialect::Sqlite, "");
             let tables: Vec<_> = made.iter().filter_map(|sql| declared(sql)).collect();

@@ -92,13 +92,17 @@ impl Store {
                 let by = (&word.by, word.actor.as_str());
                 let mut because = word.because.clone();
                 if !rule.is_at_least(&standing.rule) {
-                    let digest = rule.digest_after(standing.position);
-                    let word = Approval {
-                        plan_id: format!("RULE-{}", standing.position.saturating_add(1)),
-                        digest: digest.clone(),
-                        ..word.clone()
+                    let mut round = 0;
+                    let (digest, mut words) = loop {
+                        let digest = rule.digest_after(standing.position, round);
+                        let words = self.approvals_on(tx, &digest).await?;
+                        if !ApprovalRule::are_over(&words, word.at) {
+                            break (digest, words);
+                        }
+                        round += 1;
                     };
-                    let mut words = self.approvals_on(tx, &digest).await?;
+                    let plan_id = format!("RULE-{}", standing.position.saturating_add(1));
+                    let word = Approval { plan_id, digest, ..word.clone() };
                     if words.iter().all(|given| given.by != word.by) {
                         self.approve_on(tx, &word).await?;
                         words.push(word);

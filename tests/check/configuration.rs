@@ -240,6 +240,8 @@ fn reasons_that_accept_nothing_are_named() {
 fn an_id_in_two_shards_is_named() {
     let (mut site, other) = (Site::foreign(Engine::Sqlite), Site::embedded(Engine::Sqlite));
     let (ours, theirs) = (site.url.clone(), other.url.clone());
+    // A shard of this journal's, and not the home of one of its own.
+    super::site::sql(&theirs, "DELETE FROM onefold_belongs");
     site.toml = format!(
         "providers.\"*\".kind = \"sandbox\"\njournal = {ours:?}\n[ledgers]\norders = {{ urls = [{ours:?}, {theirs:?}] }}\n\
          payments = {{ urls = [{ours:?}] }}\ninventory = {{ urls = [{ours:?}] }}\nmessages = {{ urls = [{ours:?}] }}\n"

@@ -2,8 +2,9 @@
 
 use onefold::core::approval::{Approval, ApprovalRule, Person};
 use onefold::core::plan::Plan;
-use onefold::core::time::Timestamp;
+use onefold::core::time::{Span, Timestamp};
 use onefold::store::plans::{KeepChanges, Maker};
+use onefold::store::standing_rule::RuleWord;
 
 use crate::common::databases::aside;
 use crate::common::site::{Kind, Site};
@@ -21,6 +22,10 @@ on_each_database![
     what_was_begun_goes_on_without_being_asked_for_again,
     small_refunds_need_no_word,
     several_plans_under_one_freeze_add_up,
+    small_plans_under_freezes_of_their_own_add_up,
+    of_two_that_are_begun_at_once_the_second_knows_of_the_first,
+    words_for_a_laxer_rule_grow_old,
+    the_rule_that_stands_is_told,
     a_word_that_the_journal_does_not_tell_of_is_none,
     a_word_for_one_thing_is_none_for_another_and_a_rule_by_hand_is_none,
     what_cannot_be_approved_is_refused,
@@ -33,11 +38,15 @@ const RULE: &str = "[approval]\nrequired = true\n";
 const REST: &str = "[providers.\"*\"]\nkind = \"sandbox\"\n[limits]\nmax_refund_total = [\"CNY:1000\"]\n";
 
 /// A site whose plans need another person's word, with a plan that gives 10.00 CNY back.
-fn planned(site: &Site) -> String {
+pub fn planned(site: &Site) -> String {
     site.configure(&[RULE, REST].concat());
     site.import(&doubled().ledgers);
     site.freeze();
     site.plan()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_datetime(&chrono::Utc::now())
 }
 
 fn another() -> Person {
@@ -45,7 +54,7 @@ fn another() -> Person {
 }
 
 /// The same plan, made by somebody else, who has no rule of his own.
-fn made_by_another(site: &Site, plan: &str) -> String {
+pub fn made_by_another(site: &Site, plan: &str) -> String {
     let id = format!("{plan}-again");
     aside(async || {
         let store = site.store().await;
@@ -72,11 +81,11 @@ fn word_of_another(plan: &str, digest: &str) -> Approval {
         by: another(),
         actor: "him".to_owned(),
         because: "sums agree".to_owned(),
-        at: Timestamp::from_micros(1),
+        at: now(),
     }
 }
 
-fn untouched(site: &Site) {
+pub fn untouched(site: &Site) {
     assert_eq!((site.order("B"), site.payment("P-B")), ("PAID".into(), "CAPTURED".into()));
 }
 
@@ -181,7 +190,8 @@ fn it_takes_two_people_to_make_the_rule_laxer(site: &Site) {
     aside(async || {
         let store = site.store().await;
         let amounts = [("CNY".parse().unwrap(), 1000)].into();
-        let rule = ApprovalRule { required: true, distinct: true, over: Some(amounts) };
+        let rule =
+            ApprovalRule { required: true, distinct: true, over: Some(amounts), ..ApprovalRule::default() };
         store.approve_rule(&rule, &word_of_another("", "")).await.unwrap();
     });
     site.run(&laxer).ends(0).prints(
@@ -297,7 +307,8 @@ fn a_word_for_one_thing_is_none_for_another_and_a_rule_by_hand_is_none(site: &Si
     untouched(site);
 }
 
-fn several_plans_under_one_freeze_add_up(site: &Site) {
+/// Two users who bought twice: 10.00 CNY go back to each, and up to 15.00 CNY need no word.
+fn two_of_10_where_15_need_none(site: &Site) {
     let mut book = doubled();
     for id in ["C", "D"] {
         book.bought(id, if id == "C" { 0 } else { 10 });
@@ -307,14 +318,102 @@ fn several_plans_under_one_freeze_add_up(site: &Site) {
     }
     site.configure(&[RULE, "over = \"CNY:15\"\n", REST].concat());
     site.import(&book.ledgers);
+}
+
+fn several_plans_under_one_freeze_add_up(site: &Site) {
+    two_of_10_where_15_need_none(site);
     let freeze = site.freeze();
     let part = |user: &str| site.id(&["plan", "--freeze", &freeze, "--user", user], "/plan_id");
     let first = part("other");
     site.run(&["apply", &first, "--yes"]).ends(0);
     let user = site.column("SELECT user_id FROM orders WHERE order_id = 'B'").concat();
     let second = part(&user);
-    site.run(&["apply", &second, "--yes"]).fails(7, &["and 20.00 CNY with other plans under its freeze"]);
+    site.run(&["apply", &second, "--yes"]).fails(7, &["and 20.00 CNY with other plans begun within 24h"]);
     untouched(site);
+}
+
+fn small_plans_under_freezes_of_their_own_add_up(site: &Site) {
+    two_of_10_where_15_need_none(site);
+    let frozen = |user: &str| {
+        let line = ["freeze", "--user", user, "--advisory", "--reason", "a small one"];
+        site.id(&line, "/freeze/freeze_id")
+    };
+    let under = |freeze: &str| site.id(&["plan", "--freeze", freeze], "/plan_id");
+    let first = under(&frozen("other"));
+    site.run(&["apply", &first, "--yes"]).ends(0);
+    let user = site.column("SELECT user_id FROM orders WHERE order_id = 'B'").concat();
+    let freeze = frozen(&user);
+    let why = "20.00 CNY with other plans begun within 24h or under its freeze, more than 15.00 CNY";
+    site.run(&["plan", "--freeze", &freeze]).ends(0).prints(why);
+    let second = under(&freeze);
+    site.run(&["apply", &second, "--yes"]).fails(7, &[why]);
+    // A shorter span of one's own is a laxer rule, and lifts nothing.
+    let shorter = site.configured(&[RULE, "over = \"CNY:15\"\nwithin = \"1s\"\n", REST].concat());
+    site.run(&["apply", &second, "--yes", "--config", &shorter]).fails(7, &[why]);
+    untouched(site);
+    // What went back long ago counts no more.
+    site.sql(&format!("UPDATE onefold_plans SET begun_at_us = 1 WHERE plan_id = '{first}'"));
+    site.run(&["apply", &second, "--yes"]).ends(0);
+    assert_eq!(site.payment("P-B"), "REFUNDED");
+}
+
+fn of_two_that_are_begun_at_once_the_second_knows_of_the_first(site: &Site) {
+    two_of_10_where_15_need_none(site);
+    let freeze = site.freeze();
+    let user = site.column("SELECT user_id FROM orders WHERE order_id = 'B'").concat();
+    let plans = ["other", &user].map(|u| site.id(&["plan", "--freeze", &freeze, "--user", u], "/plan_id"));
+    let rule = ApprovalRule::default();
+    let begun = aside(async || {
+        let (one, other) = (site.store().await, site.store().await);
+        let (a, b) = tokio::join!(
+            one.begin_plan(&plans[0], &rule, "x", now()),
+            other.begin_plan(&plans[1], &rule, "x", now())
+        );
+        [a, b].map(|begun| begun.map_err(|e| e.message))
+    });
+    assert_eq!(begun.iter().filter(|b| b.is_ok()).count(), 1, "{begun:?}");
+}
+
+fn words_for_a_laxer_rule_grow_old(site: &Site) {
+    planned(site);
+    site.configure(&[RULE, "over = \"CNY:10\"\n", REST].concat());
+    let rule = ApprovalRule {
+        required: true,
+        distinct: true,
+        over: Some([("CNY".parse().unwrap(), 1000)].into()),
+        ..ApprovalRule::default()
+    };
+    let word = |hours: i64| {
+        let at = now().minus(Span::from_mins(hours * 60));
+        let word = Approval { at, ..word_of_another("", "") };
+        aside(async || site.store().await.approve_rule(&rule, &word).await.unwrap())
+    };
+    // Two rounds that came to nothing.
+    assert_eq!((word(72), word(25)), (RuleWord::Noted, RuleWord::Noted));
+    let laxer = ["approve", "--rule", "--because", "small ones are fine"];
+    site.run(&laxer).ends(6).prints("Still every plan needs another person's approval.");
+    assert_eq!(word(0), RuleWord::Set);
+    site.run(&laxer).ends(0).prints("It stands already");
+    site.run(&["history", "verify"]).ends(0);
+}
+
+fn the_rule_that_stands_is_told(site: &Site) {
+    site.configure(REST);
+    site.import(&doubled().ledgers);
+    site.run(&["status"]).ends(0).does_not_print("approval");
+    site.configure(&[RULE, REST].concat());
+    site.run(&["init"]).ends(0);
+    site.configure(REST);
+    let rule = "every plan needs another person's approval";
+    site.run(&["status"]).ends(0).prints(&format!("By the rule that stands {rule}."));
+    site.run(&["config", "show"]).ends(0).prints(&format!("By the rule that stands in the journal {rule}."));
+    for line in [&["status"][..], &["config", "show"]] {
+        assert_eq!(site.json(line)["standing_rule"]["rule"]["required"], true, "{line:?}");
+    }
+    let checks = site.run(&["check", "--json"]).json();
+    let message = format!("by the rule that stands {rule}");
+    let is_said = |c: &serde_json::Value| c["what"] == "journal" && c["message"] == message;
+    assert!(checks["checks"].as_array().unwrap().iter().any(is_said), "{checks:#}");
 }
 
 fn small_refunds_need_no_word(site: &Site) {
@@ -379,6 +478,12 @@ fn a_rule_that_makes_no_sense_is_refused(site: &Site) {
         &["[approval] over: the amount \"CNY\" has no colon"],
     );
     bad("[approval]\nrequired = true\nover = [\"CNY:1\", \"CNY:2\"]\n", &["twice"]);
+    bad(
+        "[approval]\nrequired = true\nover = [\"CNY:-1\"]\n",
+        &["[approval] over: the amount \"CNY:-1\" is less than nothing"],
+    );
+    bad("[approval]\nrequired = true\nwithin = \"1h\"\n", &["within which time refunds count together"]);
+    bad("[approval]\nrequired = true\nover = \"CNY:1\"\nwithin = \"soon\"\n", &["[approval] within", "soon"]);
     bad("[approval]\nrequired = \"yes\"\n", &["line 2"]);
     bad("[limits]\nplan_max_age = \"soon\"\n", &["plan_max_age", "soon"]);
 }

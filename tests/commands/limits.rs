@@ -77,7 +77,7 @@ fn limits_that_cannot_be_read_are_refused(site: &Site) {
         ("10", "has no colon"),
         ("XXY:10", "names no ISO 4217 currency"),
         ("CNY:10.001", "has no amount of that currency"),
-        ("CNY:-1", "has no amount of that currency"),
+        ("CNY:-1", "is less than nothing"),
         ("CNY:1,000", "has no amount of that currency"),
     ] {
         site.run(&["apply", &plan, "--yes", "--max-refund-total", limit])

@@ -24,7 +24,8 @@ use onefold::core::time::{Span, Timestamp};
 use onefold::store::plans::Maker;
 
 /// Nobody is asked.
-pub static NO_APPROVAL: ApprovalRule = ApprovalRule { required: false, distinct: false, over: None };
+pub static NO_APPROVAL: ApprovalRule =
+    ApprovalRule { required: false, distinct: false, over: None, within: ApprovalRule::WITHIN };
 
 /// Somebody who makes plans that need no approval.
 pub fn maker(actor: &str) -> Maker<'_> {

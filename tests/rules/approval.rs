@@ -1,21 +1,22 @@
 //! Which plans need a second person's word, and whose counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onefold::core::approval::{Approval, ApprovalRule, Person};
 use onefold::core::limits::add_stated;
 use onefold::core::plan::Plan;
+use onefold::core::time::Span;
 
 use crate::common::book::{Book, at};
 
 fn over(amounts: &[&str]) -> ApprovalRule {
     let mut stated = BTreeMap::new();
     amounts.iter().for_each(|text| add_stated(&mut stated, text).unwrap());
-    ApprovalRule { required: true, distinct: true, over: Some(stated) }
+    ApprovalRule { over: Some(stated), ..every_plan() }
 }
 
 fn every_plan() -> ApprovalRule {
-    ApprovalRule { required: true, distinct: true, over: None }
+    ApprovalRule { required: true, distinct: true, ..ApprovalRule::default() }
 }
 
 /// One purchase twice, both paid: 10.00 CNY go back.
@@ -60,13 +61,15 @@ fn what_is_required_depends_on_what_goes_back() {
 }
 
 #[test]
-fn what_other_plans_give_back_under_the_freeze_counts() {
+fn what_other_plans_give_back_counts() {
     let plan = doubled().plan();
     let before = |minor: i128| BTreeMap::from([("CNY".parse().unwrap(), minor)]);
     let rule = over(&["CNY:20"]);
     assert_eq!(rule.why(&plan, &before(1000)), None);
-    let why = "it gives back 10.00 CNY, and 20.01 CNY with other plans under its freeze, more than 20.00 CNY";
+    let why = "it gives back 10.00 CNY, and 20.01 CNY with other plans begun within 24h or under its freeze, more than 20.00 CNY";
     assert_eq!(rule.why(&plan, &before(1001)).as_deref(), Some(why));
+    // What went back in another currency is another sum.
+    assert_eq!(rule.why(&plan, &BTreeMap::from([("JPY".parse().unwrap(), 1_000_000)])), None);
 }
 
 #[test]
@@ -88,8 +91,41 @@ fn two_rules_together_are_as_strict_as_each() {
     assert_eq!(over(&["CNY:1"]).and(&none), over(&["CNY:1"]));
     assert_eq!(over(&["CNY:1"]).and(&every_plan()), every_plan());
     assert_eq!(over(&["CNY:5", "JPY:7"]).and(&over(&["CNY:2", "EUR:1"])), over(&["CNY:2"]));
+    let hours = |hours: i64| ApprovalRule { within: Span::from_mins(hours * 60), ..over(&["CNY:1"]) };
+    assert_eq!(hours(1).and(&hours(48)), hours(48), "what is counted for longer is stricter");
+    assert!(hours(48).is_at_least(&hours(24)) && !hours(1).is_at_least(&hours(24)));
+    assert_eq!(hours(48).and(&every_plan()), every_plan());
     let shared = ApprovalRule { distinct: false, ..every_plan() };
     assert!(shared.and(&every_plan()).distinct && every_plan().and(&shared).distinct);
+}
+
+#[test]
+fn a_rule_from_before_it_named_a_span_is_the_same_rule() {
+    let older = r#"{"required":true,"distinct":true,"over":{"CNY":1000}}"#;
+    let rule: ApprovalRule = serde_json::from_str(older).unwrap();
+    assert_eq!(rule, over(&["CNY:10"]));
+    let told = "a plan needs another person's approval that gives back more than 10.00 CNY";
+    assert_eq!(rule.to_string(), told);
+    let longer = ApprovalRule { within: Span::from_mins(48 * 60), ..rule };
+    assert_eq!(longer.to_string(), format!("{told} with the plans begun within 48h"));
+}
+
+#[test]
+fn words_for_a_laxer_rule_are_for_one_rule_one_place_and_one_round() {
+    let digests = [
+        every_plan().digest_after(1, 0),
+        every_plan().digest_after(1, 1),
+        every_plan().digest_after(2, 0),
+        over(&["CNY:1"]).digest_after(1, 0),
+        ApprovalRule { within: Span::from_mins(1), ..over(&["CNY:1"]) }.digest_after(1, 0),
+    ];
+    assert_eq!(BTreeSet::from(digests.clone()).len(), digests.len());
+    let words = [approval("d", person("ada", ""))];
+    let later = |span: Span| words[0].at.plus(span);
+    let last = ApprovalRule::WORDS_LAST;
+    assert!(!ApprovalRule::are_over(&words, later(last)));
+    assert!(ApprovalRule::are_over(&words, later(Span::from_micros(last.micros() + 1))));
+    assert!(!ApprovalRule::are_over(&[], later(last)));
 }
 
 #[test]

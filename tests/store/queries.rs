@@ -28,6 +28,7 @@ on_every_database! {
         let elsewhere = Db::new(Kind::Sqlite);
         let apart = Places { journal: elsewhere.url.clone(), ..Places::one(&db.url) };
         let apart = Store::open(&apart, Queries::default(), Statuses::default(), true).await.unwrap();
+        db.run("DELETE FROM onefold_belongs").await;
         apart.init().await.unwrap();
         apart.must_be_ready().await.unwrap();
         store.install_unique(Unique::Inbox).await.unwrap();

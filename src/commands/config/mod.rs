@@ -33,9 +33,9 @@ impl ConfigArgs {
     }
 }
 
-pub fn run(config: &Config, args: ConfigArgs) -> Result<Report> {
+pub async fn run(config: &Config, args: ConfigArgs) -> Result<Report> {
     match args.verb {
-        Verb::Show(args) => show::run(config, args),
+        Verb::Show(args) => show::run(config, args).await,
         Verb::Init(args) => init::run(args),
     }
 }

@@ -50,6 +50,7 @@ pub async fn run(config: &Config, args: InstallArgs) -> Result<Report> {
         return Ok(Report::new(json!({ "unique": unique, "ran": false, "statements": sql }))
             .verbatim(text.join("\n")));
     }
+    store.must_not_be_anothers().await?;
     let progress = Progress::new(config, "looking for rows in its way");
     let violations = store.violations(unique).await?;
     progress.end();

@@ -18,6 +18,7 @@ pub struct RemoveArgs {
 
 pub async fn run(config: &Config, args: RemoveArgs) -> Result<Report> {
     let store = config.open(false).await?;
+    store.must_not_be_anothers().await?;
     let uniques = args.which.uniques()?;
     let mut all = Vec::new();
     let mut lines = Vec::new();

@@ -33,7 +33,7 @@ pub async fn run(config: &Config, args: ExportArgs) -> Result<Report> {
             return Err(Error::usage("--json prints one object, and the journal is one a line")
                 .hint("onefold history export --output FILE --json; or leave --json out"));
         }
-        let store = config.open_ready().await?;
+        let store = config.open_to_read().await?;
         store
             .export_journal(|object| {
                 pass_on(Stream::Stdout, format!("{object}\n").as_bytes());
@@ -43,7 +43,7 @@ pub async fn run(config: &Config, args: ExportArgs) -> Result<Report> {
         return Ok(Report::new(json!({})));
     };
     must_be_new(path)?;
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let progress = Progress::new(config, "writing the journal");
     let failed = |e: std::io::Error| {
         Error::failure(format!("cannot write {}: {e}", path.display())).hint("name another file")

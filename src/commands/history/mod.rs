@@ -53,7 +53,7 @@ pub async fn run(config: &Config, args: HistoryArgs) -> Result<Report> {
         Some(Verb::Export(args)) => return export::run(config, args).await,
         None => {}
     }
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let intents = match &args.order {
         Some(order) => intents_of(&store, order).await?,
         None => Vec::new(),

@@ -39,7 +39,7 @@ pub async fn run(config: &Config, args: VerifyArgs) -> Result<Report> {
         return Err(Error::usage(format!("--head {bad}: not the hash of a head, which has 64 hex digits"))
             .hint("`onefold history verify` prints the newest head"));
     }
-    let store = config.open_ready().await?;
+    let store = config.open_to_read().await?;
     let progress = Progress::new(config, "walking the journal");
     let sealed = if args.seal { Some(store.end_killed_runs(&config.actor, now()).await?) } else { None };
     let mut verified = store

@@ -192,7 +192,7 @@ async fn business(config: &Config, args: &AuditArgs, skew: Span) -> Result<Optio
         let options = args.file_flags.options(args.zone)?;
         (load(config, &LedgerFiles::in_dir(dir)?, &options)?, Evidence::default())
     } else if args.ledgers {
-        let store = config.open_ready().await?;
+        let store = config.open_to_read().await?;
         let progress = Progress::new(config, "reading and joining");
         let read = (store.read_scope(&scope).await?, store.evidence().await?);
         progress.end();

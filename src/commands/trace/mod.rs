@@ -129,7 +129,7 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
 
     let store = match &args.files {
         Some(_) => None,
-        None => Some(config.open_ready().await?),
+        None => Some(config.open_to_read().await?),
     };
     let ledgers = match (&store, &args.files) {
         (Some(store), _) => {
