@@ -3,6 +3,8 @@
 
 mod common;
 
+#[path = "faults/ahead.rs"]
+mod ahead;
 #[path = "faults/answers.rs"]
 mod answers;
 #[path = "faults/breaks.rs"]

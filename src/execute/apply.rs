@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
+use super::ahead::{PORTION, steps_ahead};
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::pace::{Gate, Pace};
@@ -76,6 +77,30 @@ struct Run<'r> {
     stopped: Cell<bool>,
 }
 
+impl<'r> Run<'r> {
+    /// The next intents for one worker.
+    fn portion(&self) -> VecDeque<(usize, &'r PlannedIntent)> {
+        let mut queue = self.queue.borrow_mut();
+        let fair = queue.len().div_ceil(self.pace.workers.max(1));
+        let count = if self.pace.is_slowed() { 1 } else { fair.min(PORTION) };
+        let count = count.min(queue.len());
+        queue.drain(..count).collect()
+    }
+
+    /// Says of intents that are not gone on with how far they came.
+    fn break_off(&self, left: VecDeque<(usize, &PlannedIntent)>) {
+        for (at, intent) in left {
+            match self.begun.borrow().done(intent) {
+                0 => {}
+                done if done == intent.steps.len() => {
+                    drop(self.ends.borrow_mut().insert(at, IntentEnd::Done))
+                }
+                _ => drop(self.ends.borrow_mut().insert(at, IntentEnd::BrokenOff)),
+            }
+        }
+    }
+}
+
 impl Executor<'_> {
     /// Carries out the steps of some intents of a plan that have not been carried out, under its freeze:
     /// by as many workers as the pace says, each at an intent of its own.
@@ -119,20 +144,25 @@ impl Executor<'_> {
         })
     }
 
-    /// Carries out one intent after the other until none is left. One that another process is at comes
-    /// last, and is waited for as long as the pace allows.
+    /// Takes portions of the intents until none is left, and carries out one of them after the other, after the first
+    /// moves of all. One that another process is at comes last, and is waited for as long as the pace allows.
     async fn work(&self, run: &Run<'_>) -> Result<()> {
         let mut waited = Duration::ZERO;
+        let mut portion = VecDeque::new();
         loop {
+            if portion.is_empty() && !run.stopped.get() {
+                portion = run.portion();
+                self.begin(run, &portion).await?;
+            }
             if run.stopped.get() {
+                run.break_off(portion);
                 return Ok(());
             }
-            let next = run.queue.borrow_mut().pop_front();
-            let Some((at, intent)) = next else { return Ok(()) };
+            let Some((at, intent)) = portion.pop_front() else { return Ok(()) };
             if !self.goes(run, 0).await? || (run.watch)(Moment::Intent(intent)).is_break() {
                 run.stopped.set(true);
                 run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
-                return Ok(());
+                continue;
             }
             let end = match self.run_intent(run, intent).await {
                 Ok(end) => end,
@@ -143,7 +173,7 @@ impl Executor<'_> {
             };
             match end {
                 IntentEnd::Busy(_) if waited < run.pace.patience => {
-                    let is_last = run.queue.borrow().is_empty();
+                    let is_last = portion.is_empty() && run.queue.borrow().is_empty();
                     run.queue.borrow_mut().push_back((at, intent));
                     if is_last {
                         tokio::time::sleep(BUSY).await;
@@ -156,6 +186,31 @@ impl Executor<'_> {
             }
             run.ends.borrow_mut().insert(at, end);
         }
+    }
+
+    /// Makes the first moves of a portion at once, where it is of more than one intent.
+    async fn begin(&self, run: &Run<'_>, portion: &VecDeque<(usize, &PlannedIntent)>) -> Result<()> {
+        let intents: Vec<_> = portion.iter().map(|(_, intent)| *intent).collect();
+        if intents.len() < 2 {
+            return Ok(());
+        }
+        if !self.goes(run, intents.iter().copied().map(steps_ahead).sum()).await? {
+            run.stopped.set(true);
+            return Ok(());
+        }
+        self.keep_hold(run, false).await?;
+        let records = match self.run_ahead(run.plan, &intents, run.evidence, &run.begun).await {
+            Ok(records) => records,
+            Err(error) => {
+                run.stopped.set(true);
+                return Err(error);
+            }
+        };
+        records.iter().for_each(|record| run.begun.borrow_mut().add(record));
+        if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
+            run.stopped.set(true);
+        }
+        Ok(())
     }
 
     /// Whether work goes on with so many steps: waits for their turn and where it is to wait, holding the
@@ -364,7 +419,7 @@ impl Executor<'_> {
 
 /// What has been begun of a plan, by intent and by row.
 #[derive(Default)]
-struct Begun {
+pub(super) struct Begun {
     of_intent: HashMap<String, Vec<StepRecord>>,
     /// What was moved, in the order of time.
     on_row: HashMap<(Ledger, TenantId, RowId), Vec<OwnMove>>,
@@ -398,7 +453,7 @@ impl Begun {
         }
     }
 
-    fn records(&self, intent: &PlannedIntent) -> &[StepRecord] {
+    pub(super) fn records(&self, intent: &PlannedIntent) -> &[StepRecord] {
         self.of_intent.get(&intent.intent_id).map_or(&[], Vec::as_slice)
     }
 
@@ -410,7 +465,7 @@ impl Begun {
     }
 
     /// What we moved of these rows.
-    fn moves_on(&self, rows: &Ledgers) -> Vec<OwnMove> {
+    pub(super) fn moves_on(&self, rows: &Ledgers) -> Vec<OwnMove> {
         ids(rows)
             .filter_map(|(ledger, tenant_id, id, _)| self.on_row.get(&(ledger, tenant_id.clone(), id)))
             .flatten()
@@ -420,7 +475,7 @@ impl Begun {
 }
 
 /// Each row of some ledgers: where it lies and what it is called.
-fn ids(rows: &Ledgers) -> impl Iterator<Item = (Ledger, &TenantId, RowId, Shard)> {
+pub(super) fn ids(rows: &Ledgers) -> impl Iterator<Item = (Ledger, &TenantId, RowId, Shard)> {
     let orders =
         rows.orders.iter().map(|r| (Ledger::Orders, &r.tenant_id, RowId::from(&r.order_id), r.shard));
     let payments =

@@ -2,6 +2,7 @@
 //! moment, an effect happens once, and what is not known is asked about, never tried again under
 //! another key.
 
+mod ahead;
 pub mod apply;
 pub mod child;
 pub mod command;

@@ -71,7 +71,10 @@ impl Executor<'_> {
             Claim::Done(record) => return Ok(Ran::Through(vec![record])),
             other => return stopped(refused_claim(other)),
         };
-        must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?;
+        match record.plan_id == at.plan.plan_id {
+            true => must_be_planned(at.plan, &record)?,
+            false => must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?,
+        }
         let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
         if let Some(why) = self.other_way(&record, &request)? {
             self.put_down(record, &why).await?;

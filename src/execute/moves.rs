@@ -283,7 +283,7 @@ impl Executor<'_> {
     }
 
     /// Sees to it that whoever has taken over the plan's freeze finds nothing that is committed by us later.
-    async fn fence(&self, on: &mut Connection, at: Place<'_>) -> Result<()> {
+    pub(super) async fn fence(&self, on: &mut Connection, at: Place<'_>) -> Result<()> {
         self.store.fence_plan(on, &at.plan.plan_id).await?;
         let Some(freeze_id) = &at.plan.freeze_id else { return Ok(()) };
         self.store.fence(on, freeze_id, &self.worker.actor, self.worker.token, (self.clock)()).await
@@ -370,7 +370,7 @@ impl Executor<'_> {
 }
 
 /// What a record becomes after its row was moved, or was found elsewhere.
-fn after_move(record: StepRecord, moved: Moved) -> (StepRecord, Event) {
+pub(super) fn after_move(record: StepRecord, moved: Moved) -> (StepRecord, Event) {
     let (state, event, row, note) = match moved {
         Moved::Now(row) => (StepState::Done, Event::Moved, Some(row), None),
         Moved::NotAsSeen(Some(row)) if row.status == record.step.to => {
@@ -466,7 +466,7 @@ impl Executor<'_> {
 }
 
 /// Refuses a request that is not what its plan decided: whoever changed what is recorded of it would
-/// change what is sent.
+/// change what is sent. The plan's own digest was looked at when it was read.
 pub(super) fn must_be_planned(plan: &Plan, record: &StepRecord) -> Result<()> {
     let planned = plan
         .intents
@@ -479,7 +479,7 @@ pub(super) fn must_be_planned(plan: &Plan, record: &StepRecord) -> Result<()> {
         *planned == Step { version, ..record.step.clone() }
             && digest(&record.tenant_id, planned) == record.digest
     };
-    if plan.digest_matches() && planned.is_some_and(is_same) {
+    if planned.is_some_and(is_same) {
         return Ok(());
     }
     let step = &record.step;

@@ -39,6 +39,11 @@ impl<'p> Pace<'p> {
         Self { workers, patience, gate, between, next: Cell::new(None) }
     }
 
+    /// Whether it is slower than it could be.
+    pub(super) const fn is_slowed(&self) -> bool {
+        !self.between.is_zero()
+    }
+
     /// One after the other, as fast as it goes.
     pub const fn alone() -> Self {
         Self::new(1, None, Duration::ZERO, &|| Gate::Open)

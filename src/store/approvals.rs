@@ -182,8 +182,9 @@ impl Store {
     /// approval is asked for twice.
     ///
     /// # Errors
-    /// Refused, where it needs an approval, by this rule, by the one that stands or by the one that it was made
-    /// under, and has none that counts; and where its maker or its rule are not what the journal says.
+    /// Refused, where a newer plan has taken its place; where it needs an approval, by this rule, by the one that
+    /// stands or by the one that it was made under, and has none that counts; and where its maker or its rule are
+    /// not what the journal says.
     pub async fn begin_plan(
         &self,
         plan_id: &str,
@@ -199,7 +200,7 @@ impl Store {
                 journal.execute(tx, &hold).await?;
                 let saved = self.plan_on(tx, plan_id).await?;
                 if saved.begun_at.is_some() {
-                    return Ok(());
+                    return self.fence_plan(tx, plan_id).await;
                 }
                 // What an older version began is begun.
                 let values = Values::new().bind("plan_id", plan_id);
@@ -219,7 +220,7 @@ impl Store {
                     let entry = Entry::new(Event::Begun, actor, now).plan(plan_id).note(note);
                     self.append_on(tx, &entry).await?;
                 }
-                Ok(())
+                self.fence_plan(tx, plan_id).await
             })
             .await
     }

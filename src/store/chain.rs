@@ -47,7 +47,7 @@ impl Database {
         let queries = Queries::default();
         self.execute(tx, &self.statement(&queries, "journal/count_head", &Values::new())?).await?;
         let link = tip.next(&end.content());
-        if !self.write_entry(tx, end, &link).await? {
+        if !self.write_entries(tx, &[(end, link.clone())]).await? {
             let chain = &tip.chain;
             return Err(crate::error::Error::clash(format!("the journal's chain {chain} goes on")));
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{Connection, Database, Queries, Store, Transaction};
+use super::{BATCH, Connection, Database, Queries, Store, Transaction};
 use crate::core::chain::{Content, Link};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
@@ -160,16 +160,18 @@ impl Entry {
         ]
     }
 
+    /// Its values in the order of journal/append.sql.
     fn values(&self, content: Content, link: &Link) -> Values {
         let values = Values::new()
             .bind("chain", link.chain.as_str())
             .bind("position", link.position)
             .bind("previous_hash", link.previous_hash.as_str())
-            .bind("hash", link.hash.as_str())
-            .bind("at_us", self.at.map(Timestamp::micros))
-            .bind("amount_minor", self.amount_minor);
-        let texts = content.into_iter().filter(|(name, _)| !["at_us", "amount_minor"].contains(name));
-        texts.fold(values, |values, (name, text)| values.bind(name, text))
+            .bind("hash", link.hash.as_str());
+        content.into_iter().fold(values, |values, (name, text)| match name {
+            "at_us" => values.bind(name, self.at.map(Timestamp::micros)),
+            "amount_minor" => values.bind(name, self.amount_minor),
+            _ => values.bind(name, text),
+        })
     }
 }
 
@@ -196,11 +198,23 @@ impl Store {
     /// # Errors
     /// A clash, where another run has ended that chain: the transaction, run again, begins a new one.
     pub async fn append_on(&self, on: &mut Transaction, entry: &Entry) -> Result<()> {
-        let link = on.next_link(&entry.content());
-        if !self.journal().write_entry(on, entry, &link).await? {
-            return Err(Error::clash(format!("the journal's chain {} was ended meanwhile", link.chain)));
+        self.append_all_on(on, std::slice::from_ref(entry)).await
+    }
+
+    /// As [`Store::append_on`], of many entries one after the other.
+    pub async fn append_all_on(&self, on: &mut Transaction, entries: &[Entry]) -> Result<()> {
+        for entries in entries.chunks(BATCH) {
+            let mut linked = Vec::with_capacity(entries.len());
+            for entry in entries {
+                let link = on.next_link(&entry.content());
+                on.written(link.clone());
+                linked.push((entry, link));
+            }
+            if !self.journal().write_entries(on, &linked).await? {
+                let chain = linked.first().map_or("", |(_, link)| &link.chain);
+                return Err(Error::clash(format!("the journal's chain {chain} was ended meanwhile")));
+            }
         }
-        on.written(link);
         Ok(())
     }
 
@@ -236,9 +250,14 @@ impl Store {
 }
 
 impl Database {
-    /// Whether the entry could be written; false where its place in the chain is taken.
-    pub(super) async fn write_entry(&self, on: &mut Connection, entry: &Entry, link: &Link) -> Result<bool> {
-        let values = entry.values(entry.content(), link);
+    /// Whether the entries could be written; false where a place in the chain is taken.
+    pub(super) async fn write_entries(
+        &self,
+        on: &mut Connection,
+        entries: &[(&Entry, Link)],
+    ) -> Result<bool> {
+        let rows: Vec<_> = entries.iter().map(|(e, link)| e.values(e.content(), link).into_row()).collect();
+        let values = Values::new().bind("rows", rows);
         self.insert(on, &self.statement(&Queries::default(), "journal/append", &values)?).await
     }
 }

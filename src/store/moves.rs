@@ -1,6 +1,8 @@
 //! The guarded writes on the ledgers: one compare-and-set on one row (contract, section 5), by our
 //! SQL files or a site's own, or by a command of the site where rows live in no database.
 
+use std::collections::HashMap;
+
 use super::rows::LedgerRow;
 use super::sql::{Statement, Values, alternatives, statements};
 use super::{Connection, Database, Store};
@@ -106,6 +108,44 @@ impl Store {
             )),
             (false, now) => Ok(Moved::NotAsSeen(now)),
         }
+    }
+
+    /// Whether rows of a ledger may be moved many at a time: they are moved by our own SQL.
+    pub fn moves_together(&self, ledger: Ledger, to: &str) -> bool {
+        !self.is_foreign_ledger(ledger)
+            && !self.queries.is_shadowed(&self.queries.move_name(ledger, to))
+            && self.queries.find(&format!("together/{}", ledger.row_name())).is_some()
+    }
+
+    /// Moves rows that are alike by one statement, on a transaction of their shard's database: `alike` says how and
+    /// what they have in common, and `ids` which they are. What the rows say then, in the order of `ids`.
+    ///
+    /// `None` where one of them was not as seen: which, this does not say, and the caller must not commit.
+    pub async fn move_rows(
+        &self,
+        on: &mut Connection,
+        shard: Shard,
+        alike: &Move<'_>,
+        ids: &[&RowId],
+    ) -> Result<Option<Vec<RowState>>> {
+        let Move { ledger, tenant_id, from, to, .. } = *alike;
+        if !ledger.may_move(from, to) {
+            return Err(Error::usage(format!("a {} never moves from {from} to {to}", ledger.row_name())));
+        }
+        let database = self.shard(ledger, shard);
+        let list: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        let values = self.move_values(alike).without(&["id"]).bind("ids", list);
+        let file = format!("together/{}", ledger.row_name());
+        let statement = database.statement(&self.queries, &file, &values)?;
+        let pass = self.open_pass(on, database).await?;
+        let moved = database.execute(on, &statement).await.map_err(|e| e.context(format!("{file}.sql")))?;
+        self.close_pass(on, database, pass).await?;
+        if usize::try_from(moved) != Ok(ids.len()) {
+            return Ok(None);
+        }
+        let mut now = self.row_states_on(on, database, ledger, shard, tenant_id, ids).await?;
+        let states: Option<Vec<_>> = ids.iter().map(|id| now.remove(*id)).collect();
+        Ok(states.filter(|states| states.iter().all(|row| row.status == to)))
     }
 
     /// Runs the statements of one alternative: the first is the guard, and unless it changes a row
@@ -272,7 +312,21 @@ impl Store {
         tenant_id: &TenantId,
         id: &RowId,
     ) -> Result<Option<RowState>> {
-        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", vec![id.to_string()]);
+        Ok(self.row_states_on(on, database, ledger, shard, tenant_id, &[id]).await?.remove(id))
+    }
+
+    /// The states of those of some rows of a shard that are there.
+    async fn row_states_on(
+        &self,
+        on: &mut Connection,
+        database: &Database,
+        ledger: Ledger,
+        shard: Shard,
+        tenant_id: &TenantId,
+        ids: &[&RowId],
+    ) -> Result<HashMap<RowId, RowState>> {
+        let list: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", list);
         macro_rules! state_of {
             ($row:ty, $refunded:expr) => {{
                 let statement: Statement =
@@ -280,12 +334,12 @@ impl Store {
                 let rows = database.fetch(on, &statement).await?;
                 let rows = rows.iter().map(|row| <$row>::decode(row, shard, &self.statuses));
                 let rows = rows.collect::<Result<Vec<_>>>()?;
-                rows.into_iter().find(|r| r.tenant_id == *tenant_id && r.row_id() == *id).map(|r| RowState {
-                    status: r.status.to_string(),
-                    version: r.version.clone(),
-                    refunded_minor: $refunded(&r),
-                    shard,
-                })
+                let state = |r: $row| {
+                    let refunded_minor = $refunded(&r);
+                    let status = r.status.to_string();
+                    (r.row_id(), RowState { status, version: r.version, refunded_minor, shard })
+                };
+                rows.into_iter().filter(|r| r.tenant_id == *tenant_id).map(state).collect()
             }};
         }
         Ok(match ledger {

@@ -226,6 +226,11 @@ impl Values {
         self
     }
 
+    /// What is bound, in order, as one row of a table that is bound under one name.
+    pub(super) fn into_row(self) -> Vec<Value> {
+        self.0.into_iter().map(|(_, value)| value).collect()
+    }
+
     /// The names under which something is bound.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)

@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{Connection, Store};
+use super::{BATCH, Connection, Store};
 use crate::core::evidence::{Effect, Evidence};
 use crate::core::ids::*;
 use crate::core::plan::Step;
@@ -120,7 +120,7 @@ impl Store {
             Error::clash(format!("other processes keep claiming the same step of {row} {id}"))
         };
         let Some(there) = self.step_on(on, &wanted.step_key).await? else {
-            return match self.insert_step(on, wanted).await? {
+            return match self.insert_steps(on, std::slice::from_ref(wanted)).await? {
                 true => Ok(Claim::Ours(wanted.clone())),
                 false => Err(clash()),
             };
@@ -232,9 +232,17 @@ impl Store {
         rows.first().map(decode).transpose()
     }
 
-    async fn insert_step(&self, on: &mut Connection, record: &StepRecord) -> Result<bool> {
+    /// Adds steps that nobody has claimed; false where there is one of them already.
+    pub async fn insert_steps(&self, on: &mut Connection, records: &[StepRecord]) -> Result<bool> {
         let journal = self.journal();
-        journal.insert(on, &journal.statement(&self.queries, "steps/insert", &bound(record))?).await
+        for records in records.chunks(BATCH) {
+            let rows: Vec<_> = records.iter().map(|record| bound(record).into_row()).collect();
+            let values = Values::new().bind("rows", rows);
+            if !journal.insert(on, &journal.statement(&self.queries, "steps/insert", &values)?).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether the step was still as it was seen, and is now as `ours` says.
@@ -310,6 +318,7 @@ pub fn own_move(record: &StepRecord) -> Option<OwnMove> {
     })
 }
 
+/// Its values in the order of steps/insert.sql.
 fn bound(record: &StepRecord) -> Values {
     let step = &record.step;
     Values::new()

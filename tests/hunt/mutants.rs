@@ -45,6 +45,9 @@ impl Mutant {
                 ("moves/payment", &[(" AND status IN (:from) AND version = :version", "")]),
                 ("moves/hold", &[(" AND status IN (:from) AND version = :version", "")]),
                 ("moves/message", &[(" AND status IN (:from) AND version = :version", "")]),
+                ("together/order", &[(" AND status IN (:from) AND version = :version", "")]),
+                ("together/hold", &[(" AND status IN (:from) AND version = :version", "")]),
+                ("together/message", &[(" AND status IN (:from) AND version = :version", "")]),
             ],
             ..Self::NONE
         },
@@ -53,8 +56,11 @@ impl Mutant {
             sql: &[(
                 "steps/insert",
                 &[(
-                    ":provider_key, :state,",
-                    ":provider_key, CASE :state WHEN 'PROCESSING' THEN 'DONE' ELSE :state END,",
+                    "VALUES :rows",
+                    "SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, \
+                     column11, column12, column13, CASE column14 WHEN 'PROCESSING' THEN 'DONE' ELSE column14 END, \
+                     column15, column16, column17, column18, column19, column20, column21, column22, column23, \
+                     column24, column25, column26, column27 FROM (VALUES :rows)",
                 )],
             )],
             ..Self::NONE
