@@ -33,6 +33,7 @@ pub mod statuses;
 pub mod steps;
 pub mod unique;
 
+mod native;
 mod transaction;
 
 pub use connect::{Connection, Database, Dialect, without_password};
