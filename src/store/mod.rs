@@ -7,6 +7,7 @@ pub mod chain;
 pub mod connect;
 pub mod copies;
 pub mod enforce;
+pub mod export;
 pub mod freezes;
 pub mod idempotency;
 pub mod import;

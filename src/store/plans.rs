@@ -73,6 +73,17 @@ impl Store {
         keeps: &KeepChanges,
         maker: Maker<'_>,
     ) -> Result<ApprovalRule> {
+        self.save_plan_as(plan, &json(plan)?, keeps, maker).await
+    }
+
+    /// As [`Store::save_plan`], of a plan whose list leaves intents out that stand in its `body`: the whole of it, as JSON.
+    pub async fn save_plan_as(
+        &self,
+        plan: &Plan,
+        body: &str,
+        keeps: &KeepChanges,
+        maker: Maker<'_>,
+    ) -> Result<ApprovalRule> {
         let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
@@ -89,7 +100,7 @@ impl Store {
                     .bind("os_user", person.os_user.as_str())
                     .bind("login", person.login.as_str())
                     .bind("approval", json(&approval)?)
-                    .bind("body", json(plan)?);
+                    .bind("body", body);
                 if state == PlanState::Open {
                     self.hold_retention_still(tx).await?;
                 }
