@@ -3,8 +3,6 @@
 
 mod common;
 
-#[path = "faults/ahead.rs"]
-mod ahead;
 #[path = "faults/answers.rs"]
 mod answers;
 #[path = "faults/breaks.rs"]
@@ -17,6 +15,8 @@ mod connections;
 mod dead_ends;
 #[path = "faults/kills.rs"]
 mod kills;
+#[path = "faults/many.rs"]
+mod many;
 #[path = "faults/mixed.rs"]
 mod mixed;
 #[path = "faults/providers.rs"]

@@ -6,6 +6,8 @@ mod common;
 mod chain;
 #[path = "store/clashes.rs"]
 mod clashes;
+#[path = "store/exports.rs"]
+mod exports;
 #[path = "store/freezes.rs"]
 mod freezes;
 #[path = "store/import.rs"]

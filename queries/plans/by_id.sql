@@ -1,2 +1,3 @@
 -- One plan: 0 or 1 row.
-SELECT body, state, superseded_by, made_by, os_user, login, approval, begun_at_us FROM onefold_plans WHERE plan_id = :plan_id
+SELECT plan_id, freeze_id, made_at_us, body, state, superseded_by, made_by, os_user, login, approval, begun_at_us
+FROM onefold_plans WHERE plan_id = :plan_id

@@ -1,2 +1,4 @@
--- What the journal's chains tell of a plan's making: 1 row, or 0.
-SELECT note FROM onefold_journal WHERE plan_id = :plan_id AND event = 'planned' AND chain IS NOT NULL ORDER BY seq LIMIT 1
+-- What the journal's chains tell of a plan's making and beginning: one row each, or none.
+SELECT event, at_us, freeze_id, note FROM onefold_journal
+WHERE plan_id = :plan_id AND event IN ('planned', 'begun') AND chain IS NOT NULL
+ORDER BY seq

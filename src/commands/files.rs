@@ -10,11 +10,10 @@ use super::flags::ZoneFlag;
 use super::progress::Progress;
 use crate::config::Config;
 use crate::core::ledger::Ledgers;
-use crate::core::policy::Policy;
-use crate::core::time::Timestamp;
+use crate::core::plain::Basis;
 use crate::error::{Error, Result};
 use crate::files::{
-    Amounts, ColumnMap, Encoding, LedgerFiles, Portions, ReadOptions, Sifted, StatusMap, read, sift,
+    Amounts, ColumnMap, Encoding, LedgerFiles, Origin, Portions, ReadOptions, Sifted, StatusMap, read, sift,
 };
 use crate::report::print_note;
 
@@ -72,6 +71,7 @@ impl FileFlags {
             accept_ids: self.accept_ids,
             map: self.map.clone(),
             status_map: self.status_map.clone(),
+            from_database: false,
         })
     }
 }
@@ -91,13 +91,12 @@ pub fn load(config: &Config, files: &LedgerFiles, options: &ReadOptions) -> Resu
 /// read with [`load`], which says why.
 pub fn sifted<'a>(
     config: &Config,
-    files: &'a LedgerFiles,
+    files: &LedgerFiles,
     options: &'a ReadOptions,
-    policy: &Policy,
-    as_of: Timestamp,
+    basis: &'a Basis,
 ) -> Option<Sifted<'a>> {
     let progress = Progress::new(config, "reading files");
-    let sifted = sift(files, options, policy, as_of, Portions::default(), &|ledger, rows| {
+    let sifted = sift(Origin::Files(files), options, basis, Portions::default(), &|ledger, rows| {
         progress.more_rows(ledger, rows)
     });
     progress.end();

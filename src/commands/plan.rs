@@ -17,15 +17,15 @@ use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::plain::Unlisted;
+use crate::core::plain::{Basis, Listing, Planned};
 use crate::core::plan::{Outcome, Plan, PlanError, make, make_of};
-use crate::core::policy::Policy;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
-use crate::files::{LedgerFiles, ReadOptions};
+use crate::files::{LedgerFiles, Origin, Portions, READ_ORDER, ReadOptions, Sifted, StatusMap, sift};
 use crate::report::Report;
+use crate::store::Store;
 use crate::store::plans::{KeepChanges, Maker};
 
 /// Decide which order each purchase keeps and how the others are unwound; changes no ledger
@@ -92,20 +92,22 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut needs = None;
 
     let mut unlisted = 0;
+    // Who reads no JSON is not made to wait for that of a million intents.
+    let whole = config.format.is_json() || args.output.is_some();
+    let mut lists = whole || args.files.is_none();
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
         let files = LedgerFiles::in_dir(dir)?;
         let as_of = as_of.unwrap_or(made_at);
+        let basis = Basis { policy: policy.clone(), as_of, evidence: Evidence::default() };
         // A choice of the operator's may be of any order, plain or not.
-        let quick = if args.keep.is_empty() {
-            let whole = config.format.is_json() || args.output.is_some();
-            plain_plan(config, &files, &options, (&scope, &policy), as_of, whole, made_at).transpose()?
-        } else {
-            None
-        };
-        if let Some((plan, count)) = quick {
-            unlisted = count;
-            plan
+        let sifted = if args.keep.is_empty() { sifted(config, &files, &options, &basis) } else { None };
+        let listing = Listing { whole, text: false };
+        let quick =
+            sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?;
+        if let Some(quick) = quick {
+            unlisted = quick.unlisted;
+            quick.plan
         } else {
             let ledgers = load(config, &files, &options)?;
             let mut evidence = Evidence::default();
@@ -121,34 +123,56 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             Some(_) => None,
             None => freeze_over(&store, &mut scope, args.freeze.as_deref(), made_at).await?,
         };
-        let progress = Progress::new(config, "reading and deciding");
-        let ledgers = store.read_scope(&scope).await?;
-        let mut evidence = store.evidence().await?;
-        choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
         let as_of = as_of.or(freeze.as_ref().map(|f| f.frozen_at)).unwrap_or(made_at);
-        let may_plan = |intent: &Intent<'_>| freeze.as_ref().is_none_or(|f| f.may_plan(intent));
-        let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
-        let plan = decided.into_plan(new_id("PL"), made_at, freeze.as_ref().map(|f| f.freeze_id.clone()));
+        let freeze_id = freeze.as_ref().map(|f| f.freeze_id.clone());
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
-        let rule = store.save_plan(&plan, &keeps, maker).await?;
+        // A choice may be of any order, plain or not; of a narrowed freeze, what is held is looked for intent by intent.
+        let is_quick = scope.is_everything()
+            && args.keep.is_empty()
+            && freeze.as_ref().is_none_or(|f| f.narrowed_to.is_none());
+        let quick = match is_quick {
+            true => {
+                let basis = |mut evidence| {
+                    withdraw(&args, &scope, &mut evidence, &mut keeps)?;
+                    Ok(Basis { policy: policy.clone(), as_of, evidence })
+                };
+                everything(config, &store, basis, whole, made_at).await?
+            }
+            false => None,
+        };
+        let (rule, plan) = if let Some(mut quick) = quick {
+            quick.plan.freeze_id = freeze_id;
+            (unlisted, lists) = (quick.unlisted, whole);
+            let (plan, body) = quick.saved();
+            let rule = store.save_plan_as(&plan, &body, &keeps, maker).await?;
+            (rule, plan)
+        } else {
+            let progress = Progress::new(config, "reading and deciding");
+            let ledgers = store.read_scope(&scope).await?;
+            let mut evidence = store.evidence().await?;
+            // The quick way may have begun with them.
+            keeps = KeepChanges::default();
+            withdraw(&args, &scope, &mut evidence, &mut keeps)?;
+            choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
+            let may_plan = |intent: &Intent<'_>| freeze.as_ref().is_none_or(|f| f.may_plan(intent));
+            let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
+            let plan = decided.into_plan(new_id("PL"), made_at, freeze_id);
+            let rule = store.save_plan(&plan, &keeps, maker).await?;
+            outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
+            progress.end();
+            (rule, plan)
+        };
         if freeze.is_some() {
             needs = store.why_approved(&plan, &rule, made_at).await?.map(|why| (rule, why));
         }
-        outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
-        progress.end();
         under = freeze;
         plan
     };
     if let Some(path) = &args.output {
         write_new_json(path, &plan)?;
     }
-    // Who reads no JSON of files is not made to wait for that of a million intents; what a playbook types is read.
-    let json = if config.format.is_json() || args.files.is_none() {
-        json!(plan)
-    } else {
-        json!(plan.without_intents())
-    };
+    let json = if lists { json!(plan) } else { json!(plan.without_intents()) };
     let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, unlisted, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {
@@ -168,31 +192,51 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
 }
 
-/// The plan of the files, with plain purchases decided once a kind; nothing where they must be read in full.
-fn plain_plan(
+/// The plan of what was sifted, with plain purchases decided once a kind; nothing where a file has changed meanwhile.
+fn decided(
     config: &Config,
-    files: &LedgerFiles,
-    options: &ReadOptions,
-    (scope, policy): (&Scope, &Policy),
-    as_of: Timestamp,
-    whole: bool,
+    sifted: &Sifted<'_>,
+    scope: &Scope,
+    listing: Listing,
     made_at: Timestamp,
-) -> Option<Result<(Plan, Unlisted), PlanError>> {
-    let sifted = sifted(config, files, options, policy, as_of)?;
+) -> Option<Result<Planned, PlanError>> {
     let progress = Progress::new(config, "deciding");
-    let planned = sifted.plan(scope, policy, as_of, whole, new_id("PL"), made_at);
+    let planned = sifted.plan(scope, listing, new_id("PL"), made_at);
     progress.end();
     planned
 }
 
-/// The operator's choices, new and withdrawn, as the decision is to know them.
-fn choose(
-    args: &PlanArgs,
-    ledgers: &Ledgers,
-    scope: &Scope,
-    evidence: &mut Evidence,
-    keeps: &mut KeepChanges,
-) -> Result<()> {
+/// The plan of every row of the databases, with the text to be saved; nothing where they must be read row by row.
+async fn everything(
+    config: &Config,
+    store: &Store,
+    basis: impl FnOnce(Evidence) -> Result<Basis>,
+    whole: bool,
+    made_at: Timestamp,
+) -> Result<Option<Planned>> {
+    let Some(export) = store.export(READ_ORDER).await else { return Ok(None) };
+    // Read after the ledgers' moment: whatever a ledger shows of our doing, the journal then tells.
+    let basis = basis(store.evidence().await?)?;
+    let of = |ledger| {
+        let names = store.statuses.names(ledger);
+        names.map(move |(theirs, ours)| StatusMap { ledger, theirs: theirs.to_owned(), ours })
+    };
+    let status_map = Ledger::ALL.into_iter().flat_map(of).collect();
+    let options = ReadOptions { from_database: true, status_map, ..ReadOptions::default() };
+    let progress = Progress::new(config, "reading");
+    let mut next = |ledger| export.next().filter(|(of, _)| *of == ledger).map(|(_, file)| file);
+    let sifted = sift(Origin::Database(&mut next), &options, &basis, Portions::default(), &|ledger, rows| {
+        progress.more_rows(ledger, rows)
+    });
+    progress.end();
+    export.end()?;
+    let listing = Listing { whole, text: true };
+    let scope = Scope::default();
+    Ok(sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?)
+}
+
+/// Withdraws the operator's earlier choices.
+fn withdraw(args: &PlanArgs, scope: &Scope, evidence: &mut Evidence, keeps: &mut KeepChanges) -> Result<()> {
     for order in &args.withdraw_keep {
         let order_id = OrderId::from(order.as_str());
         let of: Vec<TenantId> = evidence
@@ -212,6 +256,17 @@ fn choose(
             keeps.withdrawn.push((tenant_id, order_id.clone()));
         }
     }
+    Ok(())
+}
+
+/// The operator's new choices, as the decision is to know them.
+fn choose(
+    args: &PlanArgs,
+    ledgers: &Ledgers,
+    scope: &Scope,
+    evidence: &mut Evidence,
+    keeps: &mut KeepChanges,
+) -> Result<()> {
     for order in &args.keep {
         let order_id = OrderId::from(order.as_str());
         let mut tenants: Vec<_> = ledgers

@@ -9,11 +9,12 @@ use super::ids::*;
 use super::status::Ledger;
 use super::time::Timestamp;
 
-/// An operator's choice of the order that its intent keeps (contract, section 4).
+/// An operator's choice of the order that its intent keeps (contract, section 4). Its members stand in the order of the
+/// canonical form, as a plan's do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepOverride {
-    pub order_id: OrderId,
     pub because: String,
+    pub order_id: OrderId,
 }
 
 /// One effect on one row, whichever plan wants it.
@@ -41,4 +42,17 @@ pub struct Evidence {
     pub keeps: BTreeMap<(TenantId, OrderId), String>,
     /// How often an effect has ended before (done, or refused by the provider); absent is never.
     pub occurrences: HashMap<Effect, u32>,
+}
+
+impl Evidence {
+    /// Every row that it tells something of, by ledger, tenant and id; one may come several times.
+    pub fn rows(&self) -> impl Iterator<Item = (Ledger, &str, &str)> {
+        let Self { asked_charges, asked_orders, refused_refunds, refunded_by_us, keeps, occurrences } = self;
+        let payments = asked_charges.keys().chain(refused_refunds).chain(refunded_by_us.keys());
+        let orders = asked_orders.keys().chain(keeps.keys());
+        let payments = payments.map(|(tenant, id)| (Ledger::Payments, tenant.as_str(), id.as_str()));
+        let orders = orders.map(|(tenant, id)| (Ledger::Orders, tenant.as_str(), id.as_str()));
+        let effects = occurrences.keys().map(|of| (of.ledger, of.tenant_id.as_str(), of.id.as_str()));
+        payments.chain(orders).chain(effects)
+    }
 }

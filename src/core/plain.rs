@@ -238,6 +238,14 @@ pub struct Plain {
     outside: Option<PaymentStatus>,
 }
 
+/// What decisions rest on besides the ledgers.
+#[derive(Clone, Debug)]
+pub struct Basis {
+    pub policy: Policy,
+    pub as_of: Timestamp,
+    pub evidence: Evidence,
+}
+
 /// The decisions about kinds, each made once.
 #[derive(Debug)]
 pub struct Kinds<'a> {
@@ -506,17 +514,51 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
     (intent.tenant_id.as_str(), user, intent.show_id.as_ref().map(ShowId::as_str))
 }
 
+/// What is wanted of a plan of very many intents.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing {
+    /// Whether every intent is to stand in its list, with what it saw and with its evidence.
+    pub whole: bool,
+    /// Whether the text of all intents is to be kept.
+    pub text: bool,
+}
+
+/// A plan, and what of it does not stand in its list.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub plan: Plan,
+    pub unlisted: Unlisted,
+    /// Where it is kept: the canonical text of every intent, with a comma between two.
+    pub text: String,
+}
+
+impl Planned {
+    /// The plan, and the whole of it as JSON, whatever its list leaves out.
+    pub fn saved(self) -> (Plan, String) {
+        let Self { plan, unlisted: _, text: mut body } = self;
+        let around = serde_json::to_string(&plan.without_intents()).expect("the names in a plan are text");
+        // A text in it has its quotation marks escaped: this stands there once.
+        let (before, after) = around.split_once("\"intents\":[]").expect("a plan has a list of intents");
+        body.insert_str(0, &format!("{before}\"intents\":["));
+        body.push(']');
+        body.push_str(after);
+        (plan, body)
+    }
+}
+
 /// A plan in the making, of stretches in the plan's order.
 pub struct Stretches {
     digest: PlanDigest,
     plan: Plan,
     unlisted: Unlisted,
     sums: PlainSums,
+    /// Where it is wanted, the text of all intents so far.
+    text: Option<String>,
 }
 
 impl Stretches {
     /// `decided` are sums and counts of all intents that are not plain; their list is not looked at.
-    pub fn new(decided: Decided, plan_id: String, made_at: Timestamp) -> Self {
+    pub fn new(decided: Decided, listing: Listing, plan_id: String, made_at: Timestamp) -> Self {
         let Decided { as_of, scope, policy, live_orders, intents: _, sums, outside_sums } = decided;
         let plan = Plan {
             plan_id,
@@ -531,12 +573,19 @@ impl Stretches {
             sums,
             outside_sums,
         };
-        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default() }
+        let text = listing.text.then(String::new);
+        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default(), text }
     }
 
     pub fn add(&mut self, stretch: Stretch) {
         let Stretch { text, mut intents, unlisted, live_orders, sums } = stretch;
         self.digest.intents(&text);
+        if let Some(all) = self.text.as_mut().filter(|_| !text.is_empty()) {
+            if !all.is_empty() {
+                all.push(',');
+            }
+            all.push_str(&text);
+        }
         self.plan.intents.append(&mut intents);
         self.plan.live_orders += live_orders;
         self.unlisted += unlisted;
@@ -553,15 +602,13 @@ impl Stretches {
         plan.sums = counter.sums();
     }
 
-    /// The plan, and how many intents stand in its digest and its sums, but not in its list.
-    ///
     /// # Errors
     /// Sums that do not close.
-    pub fn end(self) -> Result<(Plan, Unlisted), PlanError> {
-        let Self { digest, mut plan, unlisted, sums } = self;
+    pub fn end(self) -> Result<Planned, PlanError> {
+        let Self { digest, mut plan, unlisted, sums, text } = self;
         (plan.sums, plan.outside_sums) = sums.add_to(plan.sums, plan.outside_sums);
         check_sums(&plan.sums, &plan.outside_sums)?;
         plan.digest = digest.end(plan.live_orders, &plan.policy, &plan.scope, &plan.sums);
-        Ok((plan, unlisted))
+        Ok(Planned { plan, unlisted, text: text.unwrap_or_default() })
     }
 }

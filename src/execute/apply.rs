@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::ahead::{PORTION, steps_ahead};
+use super::many::PORTION;
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::pace::{Gate, Pace};
@@ -87,17 +87,11 @@ impl<'r> Run<'r> {
         queue.drain(..count).collect()
     }
 
-    /// Says of intents that are not gone on with how far they came.
-    fn break_off(&self, left: VecDeque<(usize, &PlannedIntent)>) {
-        for (at, intent) in left {
-            match self.begun.borrow().done(intent) {
-                0 => {}
-                done if done == intent.steps.len() => {
-                    drop(self.ends.borrow_mut().insert(at, IntentEnd::Done))
-                }
-                _ => drop(self.ends.borrow_mut().insert(at, IntentEnd::BrokenOff)),
-            }
-        }
+    /// Says of intents that are not gone on with which are done all the same.
+    fn note_done(&self, left: VecDeque<(usize, &PlannedIntent)>) {
+        let begun = self.begun.borrow();
+        let done = left.into_iter().filter(|(_, intent)| begun.done(intent) == intent.steps.len());
+        self.ends.borrow_mut().extend(done.map(|(at, _)| (at, IntentEnd::Done)));
     }
 }
 
@@ -144,18 +138,18 @@ impl Executor<'_> {
         })
     }
 
-    /// Takes portions of the intents until none is left, and carries out one of them after the other, after the first
-    /// moves of all. One that another process is at comes last, and is waited for as long as the pace allows.
+    /// Takes portions of the intents until none is left, and carries out those that may be at once, and then one of the
+    /// others after the other. One that another process is at comes last, and is waited for as long as the pace allows.
     async fn work(&self, run: &Run<'_>) -> Result<()> {
         let mut waited = Duration::ZERO;
         let mut portion = VecDeque::new();
         loop {
             if portion.is_empty() && !run.stopped.get() {
                 portion = run.portion();
-                self.begin(run, &portion).await?;
+                self.run_portion(run, &portion).await?;
             }
             if run.stopped.get() {
-                run.break_off(portion);
+                run.note_done(portion);
                 return Ok(());
             }
             let Some((at, intent)) = portion.pop_front() else { return Ok(()) };
@@ -188,18 +182,18 @@ impl Executor<'_> {
         }
     }
 
-    /// Makes the first moves of a portion at once, where it is of more than one intent.
-    async fn begin(&self, run: &Run<'_>, portion: &VecDeque<(usize, &PlannedIntent)>) -> Result<()> {
-        let intents: Vec<_> = portion.iter().map(|(_, intent)| *intent).collect();
+    /// Carries out those of a portion at once that may be, where they are more than one.
+    async fn run_portion(&self, run: &Run<'_>, portion: &VecDeque<(usize, &PlannedIntent)>) -> Result<()> {
+        let intents = self.at_once(portion.iter().map(|(_, intent)| *intent), &run.begun.borrow());
         if intents.len() < 2 {
             return Ok(());
         }
-        if !self.goes(run, intents.iter().copied().map(steps_ahead).sum()).await? {
+        if !self.goes(run, intents.iter().map(|intent| intent.steps.len()).sum()).await? {
             run.stopped.set(true);
             return Ok(());
         }
         self.keep_hold(run, false).await?;
-        let records = match self.run_ahead(run.plan, &intents, run.evidence, &run.begun).await {
+        let records = match self.run_many(run.plan, &intents, run.evidence, &run.begun).await {
             Ok(records) => records,
             Err(error) => {
                 run.stopped.set(true);

@@ -2,13 +2,13 @@
 //! moment, an effect happens once, and what is not known is asked about, never tried again under
 //! another key.
 
-mod ahead;
 pub mod apply;
 pub mod child;
 pub mod command;
 pub mod converge;
 pub mod drill;
 pub mod gc;
+mod many;
 mod money;
 mod moves;
 pub mod once;

@@ -11,6 +11,7 @@ use super::options::ReadOptions;
 use super::records::Record;
 use super::table::{Column, Kind, Need};
 use crate::core::ids::{INLINE, *};
+use crate::core::ledger::Shard;
 use crate::core::money::Currency;
 use crate::core::status::*;
 use crate::core::time::{TimeError, Timestamp, parse_instant};
@@ -128,6 +129,10 @@ impl<'c, 'o> Cells<'c, 'o> {
         self.next += 1;
         let column = &self.columns[index];
         let raw = self.text(index);
+        if self.reading.options.from_database {
+            let value = self.of_database(index, raw, null, read);
+            return value.map_err(|problem| self.fault(index, problem)).ok();
+        }
         let text = match (self.clean(index, column.kind, raw), column.need) {
             ("", Need::Default(value)) => value,
             (text, _) => text,
@@ -148,11 +153,44 @@ impl<'c, 'o> Cells<'c, 'o> {
                 Some(value)
             }
             Err(problem) => {
-                let place = Place { line: Some(self.record.line), ..self.header.column(index) };
-                self.reading.faults.add(place, Some(raw), problem);
+                self.fault(index, problem);
                 None
             }
         }
+    }
+
+    /// As [`Self::take_as`], of a cell of a database.
+    fn of_database<T>(
+        &mut self,
+        index: usize,
+        text: &'c str,
+        null: Option<T>,
+        read: impl FnOnce(&'c str, Kind, &mut Self) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let column = &self.columns[index];
+        let is_null = match (column.kind, column.need) {
+            // What names nothing but blanks names nothing.
+            (Kind::Id, _) | (Kind::Name, Need::Nullable) => text.trim().is_empty(),
+            _ => text.is_empty() && !self.record.is_quoted(index),
+        };
+        if is_null {
+            null.ok_or_else(|| Problem::new("required, but null"))
+        } else if self.record.has_nul && text.contains('\0') {
+            Err(Problem::new("a NUL character"))
+        } else {
+            read(text, column.kind, self)
+        }
+    }
+
+    fn fault(&mut self, index: usize, problem: Problem) {
+        let place = Place { line: Some(self.record.line), ..self.header.column(index) };
+        self.reading.faults.add(place, Some(self.text(index)), problem);
+    }
+
+    /// The shard in which the row is; files have but one.
+    pub fn shard(&self) -> Option<Shard> {
+        let last = self.record.len().checked_sub(1)?;
+        if self.reading.options.from_database { self.record.cell(last).parse().ok() } else { Some(0) }
     }
 
     /// The row's tenant and id, where both are sound.
@@ -260,6 +298,12 @@ impl Cell for i64 {
 
 impl Cell for Timestamp {
     fn read(text: &str, _: Kind, cells: &mut Cells<'_, '_>) -> Result<Self, Problem> {
+        if cells.reading.options.from_database {
+            return text
+                .parse()
+                .map(Self::from_micros)
+                .map_err(|_| Problem::new("not a number of microseconds"));
+        }
         parse_instant(text, cells.reading.options.timezone).map_err(|error| {
             let problem = Problem::new(error.to_string());
             match error {
@@ -293,9 +337,10 @@ macro_rules! status_cells {
         impl Cell for $status {
             fn read(text: &str, _: Kind, cells: &mut Cells<'_, '_>) -> Result<Self, Problem> {
                 let reading = &cells.reading;
-                let mapped = reading.options.status_map.iter();
-                let mapped = mapped.filter(|m| m.ledger == reading.ledger).find(|m| m.theirs == text);
-                mapped.map_or(text, |m| m.ours).parse().map_err(|_| unknown_status(reading.ledger, text, Self::NAMES))
+                let mut mapped = reading.options.status_map.iter().filter(|m| m.ledger == reading.ledger).peekable();
+                let must_be_mapped = reading.options.from_database && mapped.peek().is_some();
+                let ours = mapped.find(|m| m.theirs == text).map(|m| m.ours);
+                ours.unwrap_or(if must_be_mapped { "" } else { text }).parse().map_err(|_| unknown_status(reading.ledger, text, Self::NAMES))
             }
 
             fn text(&self) -> Cow<'_, str> {

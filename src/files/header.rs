@@ -89,6 +89,17 @@ impl Header {
         header
     }
 
+    /// What stands in the files of a database, which have no header.
+    pub fn of_database(columns: &[Column]) -> Self {
+        Self {
+            names: columns.iter().map(|column| column.name).chain(["shard"]).map(str::to_owned).collect(),
+            places: (0..columns.len()).map(Some).collect(),
+            currency: columns.iter().position(|column| column.kind == Kind::Currency),
+            maps_used: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// How many cells a record has.
     pub fn width(&self) -> usize {
         self.names.len()

@@ -35,7 +35,7 @@ pub use access::{AccessColumn, AccessMap, AccessOptions, read_access};
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
 pub use lock_history::{HistoryMap, LockColumn, LockOptions, LockRefusal, read_lock_history};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
-pub use sift::{Portions, Sifted, sift};
+pub use sift::{Origin, Portions, READ_ORDER, Sifted, sift};
 pub use statement::{StatementColumn, StatementMap, StatementOptions, TypeMap, read_statement};
 pub use table::{Column, Kind, Need, columns};
 pub use write::write;

@@ -24,6 +24,11 @@ pub struct ReadOptions {
     pub map: Vec<ColumnMap>,
     /// Names that statuses have in the files.
     pub status_map: Vec<StatusMap>,
+    /// The cells are a database's own, and are read as the store reads its rows: null (nothing at all) and an empty
+    /// text (two quotation marks) differ, nothing is trimmed, ids are taken as they are, times are microseconds since
+    /// 1970, and a status that `status_map` leaves out is unknown where it names others of the ledger. There is no
+    /// header: the contract's columns stand in its order, and behind them the row's shard.
+    pub from_database: bool,
 }
 
 /// The text of an option names nothing that there is; says what there is.

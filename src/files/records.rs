@@ -59,6 +59,12 @@ impl<'r> Record<'r> {
         self.cells.get(index).and_then(|cell| self.text.get(cell.range.clone())).unwrap_or("")
     }
 
+    /// Whether a cell, counted from 0, stands in quotation marks.
+    pub fn is_quoted(&self, index: usize) -> bool {
+        let begin = self.cells.get(index).map_or(0, |cell| cell.range.start);
+        begin.checked_sub(1).is_some_and(|before| self.text.as_bytes()[before] == b'"')
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &'r str> {
         (0..self.len()).map(|index| self.cell(index))
     }

@@ -92,7 +92,7 @@ macro_rules! table {
             fn read(cells: &mut Cells<'_, '_>) -> Option<Self> {
                 let $id = cells.take();
                 $(let $field = cells.take();)+
-                Some(Self { $id: $id?, $($field: $field?,)+ shard: 0 })
+                Some(Self { $id: $id?, $($field: $field?,)+ shard: cells.shard()? })
             }
 
             fn write(&self, record: &mut csv::StringRecord) {

@@ -199,20 +199,13 @@ impl Store {
                 let hold = journal.statement(&self.queries, "plans/hold_begins", &Values::new())?;
                 journal.execute(tx, &hold).await?;
                 let saved = self.plan_on(tx, plan_id).await?;
+                self.must_be_as_told(tx, &saved).await?;
                 if saved.begun_at.is_some() {
                     return self.fence_plan(tx, plan_id).await;
                 }
-                // What an older version began is begun.
-                let values = Values::new().bind("plan_id", plan_id);
-                let first = journal.statement(&self.queries, "steps/first_of_plan", &values)?;
-                let note = if !journal.fetch(tx, &first).await?.is_empty() {
-                    "before this was noted".to_owned()
-                } else {
-                    self.must_be_as_told(tx, &saved).await?;
-                    match self.must_be_approved_on(tx, &saved, rule, now).await? {
-                        Some(approval) => format!("approved by {}", approval.by),
-                        None => "needs no approval".to_owned(),
-                    }
+                let note = match self.must_be_approved_on(tx, &saved, rule, now).await? {
+                    Some(approval) => format!("approved by {}", approval.by),
+                    None => "needs no approval".to_owned(),
                 };
                 let values = Values::new().bind("plan_id", plan_id).bind("begun_at_us", now.micros());
                 let statement = journal.statement(&self.queries, "plans/begin", &values)?;

@@ -232,6 +232,11 @@ impl Database {
         self.pool.close().await;
     }
 
+    /// Of its connections. It may hold a password: never printed.
+    pub(super) fn url(&self) -> String {
+        self.pool.connect_options().database_url.to_string()
+    }
+
     /// An error of this database, as a person reads it.
     pub(super) fn failed(&self, error: &sqlx::Error) -> Error {
         let message = format!("{}: {}", self.label, plain(error));

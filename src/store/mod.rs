@@ -8,6 +8,7 @@ pub mod chain;
 pub mod connect;
 pub mod copies;
 pub mod enforce;
+pub mod export;
 pub mod freezes;
 pub mod idempotency;
 pub mod import;
@@ -35,6 +36,7 @@ pub mod statuses;
 pub mod steps;
 pub mod unique;
 
+mod native;
 mod transaction;
 
 pub use connect::{Connection, Database, Dialect, without_password};

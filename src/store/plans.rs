@@ -73,6 +73,17 @@ impl Store {
         keeps: &KeepChanges,
         maker: Maker<'_>,
     ) -> Result<ApprovalRule> {
+        self.save_plan_as(plan, &json(plan)?, keeps, maker).await
+    }
+
+    /// As [`Store::save_plan`], of a plan whose list leaves intents out that stand in its `body`: the whole of it, as JSON.
+    pub async fn save_plan_as(
+        &self,
+        plan: &Plan,
+        body: &str,
+        keeps: &KeepChanges,
+        maker: Maker<'_>,
+    ) -> Result<ApprovalRule> {
         let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
@@ -89,7 +100,7 @@ impl Store {
                     .bind("os_user", person.os_user.as_str())
                     .bind("login", person.login.as_str())
                     .bind("approval", json(&approval)?)
-                    .bind("body", json(plan)?);
+                    .bind("body", body);
                 if state == PlanState::Open {
                     self.hold_retention_still(tx).await?;
                 }
@@ -144,22 +155,30 @@ impl Store {
             .await
     }
 
-    /// Fails where what stands beside a plan, who made it and under which rule, is not what the journal told when
-    /// it was saved: the plan's digest does not cover that.
+    /// Fails where what stands beside a plan, who made it, when and under which rule, and when it was begun, is not what
+    /// the journal told then: the plan's digest does not cover that.
     pub(super) async fn must_be_as_told(&self, on: &mut Connection, saved: &SavedPlan) -> Result<()> {
         let plan_id = &saved.plan.plan_id;
         let journal = self.journal();
         let values = Values::new().bind("plan_id", plan_id.as_str());
         let statement = journal.statement(&self.queries, "plans/told", &values)?;
-        let rows = journal.fetch(on, &statement).await?;
-        let told = rows.first().map(|row| Reader::new(row, "journal").needed("note")).transpose()?;
-        let found =
-            saved.maker.as_ref().map(|maker| planned_note(&saved.plan.digest, maker, &saved.approval));
-        if told.is_some() && told == found {
+        let made = saved.maker.as_ref().map(|maker| {
+            let note = planned_note(&saved.plan.digest, maker, &saved.approval);
+            (Event::Planned.to_string(), saved.plan.made_at, saved.plan.freeze_id.clone(), Some(note))
+        });
+        let mut told = Vec::new();
+        for row in journal.fetch(on, &statement).await? {
+            let r = Reader::new(&row, "journal");
+            told.push((r.needed("event")?, r.time("at_us")?, r.text("freeze_id")?, r.text("note")?));
+        }
+        let is_made = made.is_some() && told.first() == made.as_ref();
+        let begun: Vec<_> = told.iter().skip(1).map(|(_, at, ..)| *at).collect();
+        if is_made && begun == saved.begun_at.into_iter().collect::<Vec<_>>() {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "who made {plan_id} and under which rule for approvals is not what the journal says of it"
+            "who made {plan_id}, when, under which rule for approvals, and whether it is begun is not what the journal \
+             says of it"
         ))
         .hint("somebody changed it in the database, or an older onefold made it; plan again: onefold plan"))
     }
@@ -258,12 +277,18 @@ fn planned_note(digest: &str, maker: &Person, rule: &ApprovalRule) -> String {
 pub(super) fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
     let r = Reader::new(row, "onefold_plans");
     let plan: Plan = serde_json::from_str(&r.needed("body")?).map_err(|e| r.bad("body", e))?;
+    let plan_id: String = r.needed("plan_id")?;
+    let changed = |what| {
+        let message = format!("{plan_id} is not what was decided: {what}");
+        Error::refused(message).hint("somebody changed it in the database; plan again")
+    };
     if !plan.digest_matches() {
-        return Err(Error::refused(format!(
-            "{} is not what was decided: its digest does not match",
-            plan.plan_id
-        ))
-        .hint("somebody changed it in the database; plan again"));
+        return Err(changed("its digest does not match"));
+    }
+    // The digest leaves these out: a plan is the same under another name.
+    let named = (&plan.plan_id, &plan.freeze_id, plan.made_at);
+    if named != (&plan_id, &r.text("freeze_id")?, r.time("made_at_us")?) {
+        return Err(changed("it stands under another name, freeze or time than its own"));
     }
     let person = r.text("os_user")?.zip(r.text("login")?);
     let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();

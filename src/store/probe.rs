@@ -1,19 +1,18 @@
 //! Looks at the databases of a configuration without changing them: what SQL gives, what it costs,
 //! what the user may do. `onefold check` decides what that means.
 
-mod native;
 mod plans;
 
-pub use native::{Column, Kind};
+pub use super::native::{Column, Kind};
 pub use plans::Access;
 
-use native::Native;
 use plans::{mysql_accesses, postgres_accesses, sqlite_access, walk};
 use sqlx::any::AnyRow;
 use sqlx::{Column as _, Row as _};
 use tokio::sync::Mutex;
 
 use super::moves::{Move, Moved};
+use super::native::Native;
 use super::rows::{LedgerRow, Reader};
 use super::sql::{Statement, Value, Values};
 use super::{Database, Dialect, Places, Queries, Statuses, Store, without_password};

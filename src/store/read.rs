@@ -138,15 +138,20 @@ impl Store {
         file: &str,
         values: &Values,
     ) -> Result<Statement> {
-        let source = format!("ledgers/{}", T::LEDGER);
+        let ledger = self.ledger_source(T::LEDGER)?;
+        let pieces = [("ledger", ledger.as_str()), ("id", T::ID)];
+        Statement::new(self.queries.get(file)?, &pieces, values, database.dialect)
+            .map_err(|e| e.context(format!("{file}.sql")))
+    }
+
+    /// What stands for `{ledger}` in a statement.
+    pub(super) fn ledger_source(&self, ledger: Ledger) -> Result<String> {
+        let source = format!("ledgers/{ledger}");
         // A semicolon at its end would end the statement around it.
         let [source] = statements(self.queries.get(&source)?)[..] else {
             return Err(Error::usage(format!("{source}.sql is not one SELECT")));
         };
-        let ledger = format!("(\n{source}\n) AS ledger");
-        let pieces = [("ledger", ledger.as_str()), ("id", T::ID)];
-        Statement::new(self.queries.get(file)?, &pieces, values, database.dialect)
-            .map_err(|e| e.context(format!("{file}.sql")))
+        Ok(format!("(\n{source}\n) AS ledger"))
     }
 }
 

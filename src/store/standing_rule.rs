@@ -44,11 +44,23 @@ impl Store {
         let rows = journal.fetch(on, &statement).await?;
         let Some(row) = rows.first() else { return Ok(StandingRule::default()) };
         let r = Reader::new(row, "onefold_rules");
-        let rule = serde_json::from_str(&r.needed("rule")?).map_err(|e| r.bad("rule", e))?;
-        let standing = StandingRule { position: r.int("position")?, rule };
-        if r.text("told")?.is_none_or(|told| told != standing.rule.to_string()) {
-            return Err(Error::refused("the rule for approvals that stands is not one that the journal tells of")
-                .hint("somebody wrote it into onefold_rules by hand: take that row out, then see `onefold history verify`"));
+        let standing = match r.int_or_null("position")? {
+            Some(position) => {
+                let rule = serde_json::from_str(&r.needed("rule")?).map_err(|e| r.bad("rule", e))?;
+                StandingRule { position, rule }
+            }
+            None => StandingRule::default(),
+        };
+        // Each rule has an entry of its own: one that is written again by hand has none.
+        let is_told = r.int("times")? == standing.position
+            && (standing.position == 0
+                || r.text("last")?.is_some_and(|last| last == standing.rule.to_string()));
+        if !is_told {
+            return Err(Error::refused("the rule for approvals that stands is not the one that the journal tells of")
+                .hint(
+                    "somebody wrote into onefold_rules or onefold_journal by hand: have the database's owner put back \
+                     what was there; `onefold history verify` and its entries approval-rule-set say what that is",
+                ));
         }
         Ok(standing)
     }

@@ -73,6 +73,14 @@ impl Statuses {
         self.values(ledger, status).swap_remove(0)
     }
 
+    /// Every value of the site for a status of this ledger, with the contract's name; none where those are used.
+    pub fn names(&self, ledger: Ledger) -> impl Iterator<Item = (&str, &'static str)> {
+        let known = move |status: &String| ledger.statuses().iter().find(|name| *name == status);
+        let of =
+            self.0[ledger as usize].iter().filter_map(move |(status, values)| Some((known(status)?, values)));
+        of.flat_map(|(name, values)| values.iter().map(|value| (value.as_str(), *name)))
+    }
+
     /// Every value of the site for this status.
     pub(super) fn values(&self, ledger: Ledger, status: &str) -> Vec<String> {
         match self.0[ledger as usize].get(status) {

@@ -6,12 +6,13 @@ use divan::counter::{BytesCount, ItemsCount};
 use onefold::core::evidence::Evidence;
 use onefold::core::ids::*;
 use onefold::core::ledger::*;
+use onefold::core::plain::Basis;
 use onefold::core::plan::{Plan, make};
 use onefold::core::policy::Policy;
 use onefold::core::scope::Scope;
 use onefold::core::status::*;
 use onefold::core::time::{Span, Timestamp};
-use onefold::files::{self, LedgerFiles, Portions, ReadOptions};
+use onefold::files::{self, LedgerFiles, Origin, Portions, ReadOptions};
 
 /// How many purchases a ledger has.
 const PURCHASES: usize = 2000;
@@ -129,10 +130,11 @@ fn parse(bencher: Bencher) {
 fn sift(bencher: Bencher) {
     let (dir, bytes) = written();
     let named = LedgerFiles::in_dir(dir.path()).expect("four files");
-    let (options, policy) = (ReadOptions::default(), Policy::default());
-    bencher
-        .counter(BytesCount::new(bytes))
-        .bench(|| files::sift(&named, &options, &policy, at(60), Portions::default(), &|_, _| {}).is_some());
+    let options = ReadOptions::default();
+    let basis = Basis { policy: Policy::default(), as_of: at(60), evidence: Evidence::default() };
+    bencher.counter(BytesCount::new(bytes)).bench(|| {
+        files::sift(Origin::Files(&named), &options, &basis, Portions::default(), &|_, _| {}).is_some()
+    });
 }
 
 fn written() -> (tempfile::TempDir, u64) {

@@ -5,7 +5,7 @@ use std::fs;
 use onefold::core::plan::Plan;
 use serde_json::{Value, json};
 
-use crate::common::site::{Site, text};
+use crate::common::site::{Site, run, text};
 use crate::{doubled, on_each_database};
 
 on_each_database![
@@ -17,6 +17,8 @@ on_each_database![
     from_files_it_needs_no_database_and_makes_none,
     a_file_that_is_there_is_not_written_over,
     a_detailed_exit_code_tells_steps_from_doubt,
+    a_plan_of_everything_is_saved_whole,
+    without_room_for_the_ledgers_it_says_where_room_is_wanted,
     every_policy_is_a_flag_under_its_name,
     its_json_has_the_shape_of_the_contract,
 ];
@@ -237,4 +239,31 @@ fn its_json_has_the_shape_of_the_contract(site: &Site) {
         &plan["sums"]["stock"][0],
         &["tenant_id", "show_id", "live", "kept", "to_release", "in_review", "unsettled", "clean"],
     );
+}
+
+fn a_plan_of_everything_is_saved_whole(site: &Site) {
+    site.import(&doubled().ledgers);
+    let parts = site.json(&["plan", "--tenant", "t"]);
+    let everything = site.json(&["plan"]);
+    assert!(!everything["intents"].as_array().unwrap().is_empty());
+    assert_eq!(everything["intents"], parts["intents"]);
+    // What is not listed for people is saved all the same, and shown as it was.
+    let told = site.run(&["plan"]).ends(0).prints("a dry run").stdout;
+    let newest = site.json(&["status"])["plans"][0]["plan_id"].as_str().unwrap().to_owned();
+    assert!(told.contains(&newest), "{told}");
+    let saved = site.json(&["show", &newest]);
+    assert_eq!(saved["plan"]["intents"], parts["intents"]);
+    let shown = site.run(&["show", &newest]).ends(0).stdout;
+    let outcomes = |text: &str| text[text.find("OUTCOME").unwrap()..text.rfind("CNY").unwrap()].to_owned();
+    assert_eq!(outcomes(&told), outcomes(&shown));
+}
+
+fn without_room_for_the_ledgers_it_says_where_room_is_wanted(site: &Site) {
+    site.import(&doubled().ledgers);
+    let line = ["plan"];
+    run(site.command(&line).env("TMPDIR", site.path("gone")), &line)
+        .fails(1, &["cannot write a temporary file in", "gone", "TMPDIR=FOLDER"]);
+    // What is narrower needs none.
+    let line = ["plan", "--show", "show"];
+    run(site.command(&line).env("TMPDIR", site.path("gone")), &line).ends(0);
 }

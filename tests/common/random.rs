@@ -362,3 +362,42 @@ prop_compose! {
         }
     }
 }
+
+/// Several random ledgers in one, each of its own buyers, so that some stand alone.
+pub fn crowd() -> impl Strategy<Value = Ledgers> {
+    prop::collection::vec((ledgers(), prop::bool::weighted(0.9)), 1..6).prop_map(|parts| {
+        let mut crowd = Ledgers::default();
+        for (i, (mut part, apart)) in parts.into_iter().enumerate() {
+            let order = |id: &mut OrderId| *id = format!("{i}:{id}").into();
+            let user = |id: &mut UserId| {
+                if apart {
+                    *id = format!("{id}-{i}").into();
+                }
+            };
+            for row in &mut part.orders {
+                order(&mut row.order_id);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.payments {
+                row.payment_id = format!("{i}:{}", row.payment_id).into();
+                row.order_id.iter_mut().for_each(order);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.inventory {
+                row.hold_id = format!("{i}:{}", row.hold_id).into();
+                row.order_id.iter_mut().for_each(order);
+                user(&mut row.user_id);
+            }
+            for row in &mut part.messages {
+                row.message_id = format!("{i}:{}", row.message_id).into();
+                row.order_id.iter_mut().for_each(order);
+                row.user_id.iter_mut().for_each(user);
+            }
+            crowd.orders.append(&mut part.orders);
+            crowd.payments.append(&mut part.payments);
+            crowd.inventory.append(&mut part.inventory);
+            crowd.messages.append(&mut part.messages);
+        }
+        crowd
+    })
+}

@@ -74,6 +74,9 @@ fn ledgers_of(name: &str) -> Vec<Ledger> {
         "reports/traces" => vec![Ledger::Orders, Ledger::Messages],
         "reports/people" => Ledger::ALL.to_vec(),
         _ if name.starts_with("reads/") => Ledger::ALL.to_vec(),
+        _ if name.starts_with("exports/") => {
+            Ledger::ALL.into_iter().filter(|ledger| name.ends_with(ledger.as_str())).collect()
+        }
         _ => vec![Ledger::Orders],
     }
 }
@@ -106,8 +109,13 @@ fn statement(text: &str, ledger: Ledger, with: &[String], dialect: Dialect) -> S
     // A site's own SELECT of a lock history.
     let history = "(SELECT 'k' AS lock_key, 'renew' AS event, 'A' AS owner, 1 AS token, 1 AS lease_ms, 1 AS at_us, \
         'n' AS node, 'ok' AS result) AS history";
-    let ours =
-        [("ledger", ledger.as_str()), ("id", id.as_str()), ("access", access.as_str()), ("history", history)];
+    let ours = [
+        ("ledger", ledger.as_str()),
+        ("shard", "0"),
+        ("id", id.as_str()),
+        ("access", access.as_str()),
+        ("history", history),
+    ];
     let pieces = [&ours[..], &pieces(dialect)].concat();
     Statement::new(text, &pieces, &values, dialect).unwrap()
 }

@@ -3,12 +3,12 @@
 use std::hash::BuildHasher;
 use std::ops::Range;
 
+use foldhash::HashSet;
 use foldhash::fast::RandomState;
 
 use super::orders::{NO_ORDER, Orders, maybe};
 use super::source::{Source, meet};
-use crate::core::plain::{LoneOrder, Mark};
-use crate::core::policy::Policy;
+use crate::core::plain::{Basis, LoneOrder, Mark};
 use crate::core::status::{HoldStatus, Ledger, MessageStatus, PaymentStatus};
 use crate::core::time::Timestamp;
 use crate::files::cells::Cells;
@@ -63,13 +63,14 @@ impl Attached {
 pub(super) struct FirstPass<'a> {
     pub(super) orders: &'a Orders,
     pub(super) options: &'a ReadOptions,
-    pub(super) policy: &'a Policy,
-    pub(super) as_of: Timestamp,
+    pub(super) basis: &'a Basis,
+    /// By ledger: hashes of (tenant, id) of the rows that the evidence tells something of.
+    pub(super) told: &'a [HashSet<u64>; 4],
     pub(super) hashing: &'a RandomState,
 }
 
 impl FirstPass<'_> {
-    pub(super) fn read(&self, source: &Source<'_>, piece: usize) -> Option<Attached> {
+    pub(super) fn read(&self, source: &Source, piece: usize) -> Option<Attached> {
         let mut read = Attached::with_capacity(source.rows_at_most());
         let range = source.read_piece(piece, self.options, |at, cells| match source.ledger {
             Ledger::Orders => None,
@@ -96,9 +97,10 @@ impl FirstPass<'_> {
         })
     }
 
-    /// The mark of a row; it is asked for where there is an order.
-    pub(super) fn mark(&self, order: u32, mark: impl FnOnce(&LoneOrder<'_>) -> Mark) -> Mark {
-        if order == NO_ORDER { Mark::ODD } else { mark(&self.orders.get(order)) }
+    /// The mark of a row, by its hash; it is asked for where there is an order, and nothing is told of the row.
+    fn mark(&self, ledger: Ledger, id: u64, order: u32, mark: impl FnOnce(&LoneOrder<'_>) -> Mark) -> Mark {
+        let is_told = self.told[ledger as usize].contains(&id);
+        if order == NO_ORDER || is_told { Mark::ODD } else { mark(&self.orders.get(order)) }
     }
 
     pub(super) fn payment(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
@@ -118,16 +120,17 @@ impl FirstPass<'_> {
         let captured_at: Option<Timestamp> = cells.take()?;
         let _version = cells.take_text()?;
 
-        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let id = self.hashing.hash_one((tenant_id, id));
+        read.ids.push(id);
         let order = self.order(tenant_id, order_id, (user_id, show_id), read);
         if !transaction.is_empty() {
             let hash = self.hashing.hash_one((tenant_id, provider, transaction));
             read.transactions.push((hash, order));
         }
-        let mark = self.mark(order, |order| {
+        let mark = self.mark(Ledger::Payments, id, order, |order| {
             let captured_at = captured_at.unwrap_or(created_at);
             let amounts = (amount_minor, refunded_minor, currency);
-            Mark::of_payment(order, (user_id, show_id), amounts, status, captured_at, self.policy)
+            Mark::of_payment(order, (user_id, show_id), amounts, status, captured_at, &self.basis.policy)
         });
         read.rows.push(Row::new(order, at, mark));
         Some(())
@@ -147,10 +150,12 @@ impl FirstPass<'_> {
         let expires_at: Option<Timestamp> = cells.take()?;
         let _version = cells.take_text()?;
 
-        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let id = self.hashing.hash_one((tenant_id, id));
+        read.ids.push(id);
         let order = self.order(tenant_id, order_id, (user_id, show_id), read);
-        let mark = self.mark(order, |order| {
-            Mark::of_hold(order, (user_id, show_id), maybe(item), quantity, status, expires_at, self.as_of)
+        let as_of = self.basis.as_of;
+        let mark = self.mark(Ledger::Inventory, id, order, |order| {
+            Mark::of_hold(order, (user_id, show_id), maybe(item), quantity, status, expires_at, as_of)
         });
         read.rows.push(Row::new(order, at, mark));
         Some(())
@@ -171,9 +176,10 @@ impl FirstPass<'_> {
         let _created_at: Timestamp = cells.take()?;
         let _version = cells.take_text()?;
 
-        read.ids.push(self.hashing.hash_one((tenant_id, id)));
+        let id = self.hashing.hash_one((tenant_id, id));
+        read.ids.push(id);
         let order = self.order(tenant_id, order_id, (user_id, show_id), read);
-        let mark = if order == NO_ORDER { Mark::ODD } else { Mark::of_message(topic, status) };
+        let mark = self.mark(Ledger::Messages, id, order, |_| Mark::of_message(topic, status));
         read.rows.push(Row::new(order, at, mark));
         Some(())
     }

@@ -116,10 +116,10 @@ pub(super) struct Copied {
 
 impl Copied {
     /// Copies the rows at these places of a file; they come in its order, each with its stretch.
-    pub(super) fn new(source: &Source<'_>, rows: &[(u64, u32)], stretches: usize) -> Option<Self> {
+    pub(super) fn new(source: &Source, rows: &[(u64, u32)], stretches: usize) -> Option<Self> {
         let mut copied = Self { text: Vec::new(), begins: vec![0; stretches + 1] };
         let Some(first) = rows.first() else { return Some(copied) };
-        let mut records = source.records(first.0)?;
+        let mut records = source.records(first.0);
         let mut text = Vec::with_capacity(rows.len() * 192);
         let mut all: Vec<(u32, Range<usize>)> = Vec::with_capacity(rows.len());
         for &(at, stretch) in rows {
@@ -150,7 +150,7 @@ impl Copied {
 
 /// The second pass: every row of the orders that are not plain, and every orphan.
 pub(super) fn copy_rows(
-    sources: &[Source<'_>; 4],
+    sources: &[Source; 4],
     orders: &Orders,
     attached: &[Vec<Attached>; 4],
     stretch_of: &[u32],

@@ -2,8 +2,9 @@
 //! keeps of each row only what tells whether its order is plain ([`crate::core::plain`]); the second
 //! reads the few rows that are not, in full.
 //!
-//! Files are cut into pieces that are read side by side. What this cannot do, such as saying on which line a
-//! fault stands, it leaves to the other reader by giving nothing.
+//! Files are cut into pieces that are read side by side; those that the store writes of a database are read as they
+//! come. What this cannot do, such as saying on which line a fault stands, it leaves to the other reader by giving
+//! nothing.
 
 mod attached;
 mod layout;
@@ -11,19 +12,21 @@ mod orders;
 mod source;
 mod workers;
 
+use std::fs::File;
+use std::hash::BuildHasher as _;
 use std::sync::{Mutex, PoisonError};
 
-use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashSet};
 
 use super::LedgerFiles;
 use super::faults::Note;
 use super::options::ReadOptions;
-use crate::core::evidence::Evidence;
-use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
-use crate::core::plain::{Kind, Kinds, Plain, PlainIntent, Stretch, Stretches, Unlisted, rank};
-use crate::core::plan::{Plan, PlanError, PlannedIntent, make};
-use crate::core::policy::Policy;
+use crate::core::ledger::Ledgers;
+use crate::core::plain::{
+    Basis, Kind, Kinds, Listing, Plain, PlainIntent, Planned, Stretch, Stretches, rank,
+};
+use crate::core::plan::{PlanError, PlannedIntent, make};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::time::Timestamp;
@@ -52,8 +55,9 @@ impl Default for Portions {
 /// What both passes leave: all orders as narrow as they go, and of those that may not be plain every row as it
 /// stands in the files, by the stretch of the plan in which it is decided.
 pub struct Sifted<'a> {
-    sources: [Source<'a>; 4],
+    sources: [Source; 4],
     options: &'a ReadOptions,
+    basis: &'a Basis,
     orders: Orders,
     kinds: Vec<Kind>,
     decided: HashMap<Kind, Plain>,
@@ -63,39 +67,57 @@ pub struct Sifted<'a> {
     pub notes: Vec<Note>,
 }
 
-/// Reads the four ledgers for a plan as of this time. `None` where the files are not as usual: they
-/// are in another encoding, something in them is at fault or worth a note, an id comes twice.
+/// The order in which the ledgers are read: orders first, since the others are of orders; the largest before the rest.
+pub const READ_ORDER: [Ledger; 4] = [Ledger::Orders, Ledger::Messages, Ledger::Payments, Ledger::Inventory];
+
+/// Where the ledgers stand.
+pub enum Origin<'a> {
+    Files(&'a LedgerFiles),
+    /// Files that the store writes ([`ReadOptions::from_database`]), in [`READ_ORDER`]: it is asked for each as soon as
+    /// the one before has been read.
+    Database(&'a mut dyn FnMut(Ledger) -> Option<File>),
+}
+
+/// Reads the four ledgers for a plan. `None` where the files are not as usual: they are in another encoding,
+/// something in them is at fault or worth a note, an id comes twice.
 pub fn sift<'a>(
-    files: &'a LedgerFiles,
+    mut origin: Origin<'_>,
     options: &'a ReadOptions,
-    policy: &Policy,
-    as_of: Timestamp,
+    basis: &'a Basis,
     portions: Portions,
     progress: &(dyn Fn(Ledger, u64) + Sync),
 ) -> Option<Sifted<'a>> {
     let mut notes = Vec::new();
-    let sources = [
-        Source::open::<Order>(&files.orders, options, portions.bytes, &mut notes)?,
-        Source::open::<Payment>(&files.payments, options, portions.bytes, &mut notes)?,
-        Source::open::<Hold>(&files.inventory, options, portions.bytes, &mut notes)?,
-        Source::open::<Message>(&files.messages, options, portions.bytes, &mut notes)?,
-    ];
+    let mut open = |ledger| match &mut origin {
+        Origin::Files(files) => Source::open(files.path(ledger), ledger, options, portions.bytes, &mut notes),
+        Origin::Database(next) => Source::of_database(next(ledger)?, ledger, portions.bytes),
+    };
     let hashing = RandomState::default();
+    let mut sources = vec![open(Ledger::Orders)?];
     let mut orders = Orders::read(&sources[0], options, &hashing, progress)?;
-    let first = FirstPass { orders: &orders, options, policy, as_of, hashing: &hashing };
-
-    let pieces: Vec<(usize, usize)> =
-        [3, 1, 2].into_iter().flat_map(|s| (0..sources[s].pieces()).map(move |piece| (s, piece))).collect();
-    let read = side_by_side(pieces.len(), |i| {
-        let (source, piece) = pieces[i];
-        let attached = first.read(&sources[source], piece)?;
-        progress(sources[source].ledger, attached.rows.len() as u64);
-        Some(attached)
-    })?;
-    let mut attached: [Vec<Attached>; 4] = Default::default();
-    for ((source, _), piece) in pieces.iter().zip(read) {
-        attached[*source].push(piece);
+    let mut told: [HashSet<u64>; 4] = Default::default();
+    for (ledger, tenant_id, id) in basis.evidence.rows() {
+        told[ledger as usize].insert(hashing.hash_one((tenant_id, id)));
+        if ledger == Ledger::Orders
+            && let Some(order) = orders.find(tenant_id, id, &hashing)
+        {
+            orders.kinds[order as usize].set_odd();
+        }
     }
+    let first = FirstPass { orders: &orders, options, basis, told: &told, hashing: &hashing };
+
+    let mut attached: [Vec<Attached>; 4] = Default::default();
+    for ledger in READ_ORDER.into_iter().skip(1) {
+        let source = open(ledger)?;
+        attached[ledger as usize] = side_by_side(source.pieces(), |piece| {
+            let read = first.read(&source, piece)?;
+            progress(ledger, read.rows.len() as u64);
+            Some(read)
+        })?;
+        sources.push(source);
+    }
+    sources.sort_by_key(|source| source.ledger);
+    let sources: [Source; 4] = sources.try_into().ok()?;
     side_by_side(3, |i| Attached::are_one_file(&attached[i + 1]).then_some(()))?;
     attached.iter_mut().flatten().for_each(|piece| piece.ids = Vec::new());
 
@@ -106,41 +128,39 @@ pub fn sift<'a>(
     let layout = Layout::new(&orders, &mut kinds, &attached, portions.orders);
     orders.places = Vec::new();
     orders.keys = Vec::new();
-    let mut decided = Kinds::new(policy, as_of);
+    let mut decided = Kinds::new(&basis.policy, basis.as_of);
     let stretch_of: Vec<u32> = (0..)
         .zip(&kinds)
         .map(|(order, kind)| decided.plain(*kind).map_or(layout.stretch_of(order), |_| NO_STRETCH))
         .collect();
     let rows = copy_rows(&sources, &orders, &attached, &stretch_of, layout.stretches())?;
     let decided = decided.into_plain();
-    Some(Sifted { sources, options, orders, kinds, decided, layout, rows, notes })
+    Some(Sifted { sources, options, basis, orders, kinds, decided, layout, rows, notes })
 }
 
 impl Sifted<'_> {
-    /// Decides everything in scope, and gives the plan with the number of purchases that it does not list:
-    /// none where it is to be `whole`. `None` where a file has changed since it was read.
+    /// Decides everything in scope. `None` where a file has changed since it was read.
     ///
     /// # Errors
     /// As [`make`] does.
     pub fn plan(
         &self,
         scope: &Scope,
-        policy: &Policy,
-        as_of: Timestamp,
-        whole: bool,
+        listing: Listing,
         plan_id: String,
         made_at: Timestamp,
-    ) -> Option<Result<(Plan, Unlisted), PlanError>> {
+    ) -> Option<Result<Planned, PlanError>> {
+        let Basis { policy, as_of, evidence } = self.basis;
         let decide = |stretch: usize| {
             let ledgers = self.ledgers(stretch)?;
-            Some(make(&ledgers, scope, policy, as_of, &Evidence::default()))
+            Some(make(&ledgers, scope, policy, *as_of, evidence))
         };
         let mut apart = match decide(Layout::APART)? {
             Ok(decided) => decided,
             Err(error) => return Some(Err(error)),
         };
         let apart_intents = self.by_stretch(std::mem::take(&mut apart.intents));
-        let mut stretches = Stretches::new(apart, plan_id, made_at);
+        let mut stretches = Stretches::new(apart, listing, plan_id, made_at);
         let work = |at: usize| {
             let mut decided = match decide(at + 1)? {
                 Ok(decided) => decided,
@@ -154,7 +174,7 @@ impl Sifted<'_> {
                 others.sort_by(|a, b| rank(a).cmp(&rank(b)));
             }
             let plain = self.plain(at + 1).filter(|intent| intent.in_scope(scope));
-            Some(Ok((Stretch::new(others, plain, whole), decided)))
+            Some(Ok((Stretch::new(others, plain, listing.whole), decided)))
         };
         let mut error = None;
         in_turn(self.layout.stretches() - 1, work, |done| match done? {

@@ -57,7 +57,7 @@ pub(super) struct OrdersPiece {
 
 impl Orders {
     pub(super) fn read(
-        source: &Source<'_>,
+        source: &Source,
         options: &ReadOptions,
         hashing: &RandomState,
         progress: &(dyn Fn(Ledger, u64) + Sync),

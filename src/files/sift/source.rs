@@ -1,8 +1,9 @@
 //! A file that is read in pieces, side by side.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::layout::Copied;
@@ -14,11 +15,11 @@ use crate::files::header::Header;
 use crate::files::options::{Encoding, ReadOptions};
 use crate::files::read::{noted, open};
 use crate::files::records::{Record, Records};
-use crate::files::table::{Column, FileRow};
+use crate::files::table::{Column, FileRow, columns};
 
 /// A file whose bytes are its text, and the way its rows stand in it.
-pub(super) struct Source<'p> {
-    pub(super) path: &'p Path,
+pub(super) struct Source {
+    file: File,
     pub(super) ledger: Ledger,
     pub(super) columns: &'static [Column],
     pub(super) header: Header,
@@ -29,9 +30,37 @@ pub(super) struct Source<'p> {
     pub(super) piece: u64,
 }
 
-impl<'p> Source<'p> {
-    pub(super) fn open<R: FileRow>(
-        path: &'p Path,
+/// A place in a file that others read, too.
+pub(super) struct At<'f> {
+    file: &'f File,
+    offset: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for At<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let offset = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.offset.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.offset = offset.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.offset)
+    }
+}
+
+impl Source {
+    /// A file as people have it.
+    pub(super) fn open(
+        path: &Path,
+        ledger: Ledger,
         options: &ReadOptions,
         piece: u64,
         notes: &mut Vec<Note>,
@@ -40,19 +69,29 @@ impl<'p> Source<'p> {
         if text.marked || text.encoding != Encoding::Utf8 {
             return None;
         }
-        let mut faults = FileFaults::new("", Some(R::LEDGER));
+        let mut faults = FileFaults::new("", Some(ledger));
         let mut told = Vec::new();
         let (mut records, _) = open(path, options.encoding, &mut faults, &mut told)?;
         let header = records.next().ok()??;
-        let header = Header::read(&header, R::LEDGER, R::COLUMNS, options, &mut faults);
+        let columns = columns(ledger);
+        let header = Header::read(&header, ledger, columns, options, &mut faults);
         if faults.count > 0 {
             return None;
         }
         told.extend(header.notes.iter().cloned());
-        notes.extend(noted(path, R::LEDGER, told));
-        let length = path.metadata().ok()?.len();
+        notes.extend(noted(path, ledger, told));
         let (begin, delimiter) = (records.offset(), records.delimiter);
-        Some(Self { path, ledger: R::LEDGER, columns: R::COLUMNS, header, delimiter, begin, length, piece })
+        let file = File::open(path).ok()?;
+        let length = file.metadata().ok()?.len();
+        Some(Self { file, ledger, columns, header, delimiter, begin, length, piece })
+    }
+
+    /// A file that the store has written ([`ReadOptions::from_database`]).
+    pub(super) fn of_database(file: File, ledger: Ledger, piece: u64) -> Option<Self> {
+        let length = file.metadata().ok()?.len();
+        let columns = columns(ledger);
+        let header = Header::of_database(columns);
+        Some(Self { file, ledger, columns, header, delimiter: b',', begin: 0, length, piece })
     }
 
     pub(super) fn pieces(&self) -> usize {
@@ -69,12 +108,10 @@ impl<'p> Source<'p> {
         begin..begin + self.piece
     }
 
-    pub(super) fn records(&self, from: u64) -> Option<Records<File>> {
-        let mut file = File::open(self.path).ok()?;
-        file.seek(SeekFrom::Start(from)).ok()?;
-        let mut records = Records::at(from, file);
+    pub(super) fn records(&self, from: u64) -> Records<At<'_>> {
+        let mut records = Records::at(from, At { file: &self.file, offset: from });
         records.delimiter = self.delimiter;
-        Some(records)
+        records
     }
 
     pub(super) fn reading<'o>(&self, options: &'o ReadOptions) -> Reading<'o> {
@@ -90,7 +127,7 @@ impl<'p> Source<'p> {
         mut take: impl FnMut(u32, &mut Cells<'_, '_>) -> Option<()>,
     ) -> Option<Range<u64>> {
         let Range { start, end } = self.piece(piece);
-        let mut records = self.records(if piece == 0 { start } else { start - 1 })?;
+        let mut records = self.records(if piece == 0 { start } else { start - 1 });
         if piece > 0 {
             // It is the end of the record before, unless that one holds line ends: then the pieces do not meet.
             records.skip_line().ok()?;

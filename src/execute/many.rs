@@ -1,13 +1,15 @@
-//! The first moves of many intents at once, in one transaction and by one statement for all rows that move alike.
+//! Many intents at once that move no money, in one transaction and by one statement for all rows that move alike.
 //!
 //! A short cut and no more: it is taken where nothing stands in its way, and else undone as a whole, down to a single
-//! row that is not as its plan saw it. Then [`Executor::apply`] goes intent by intent, and tells what is the matter.
+//! row that is not as its plan saw it. Then [`Executor::apply`] goes intent by intent, and tells what is the matter. One
+//! with a refund always does: what waits for the provider is not begun long before its turn.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use super::Executor;
 use super::apply::{Begun, ids};
+use super::money::is_money;
 use super::moves::{Place, after_move, entry, version_of};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
@@ -22,57 +24,56 @@ use crate::store::journal::Event;
 use crate::store::moves::{Move, Moved};
 use crate::store::steps::StepRecord;
 
-/// How many intents are begun at once: half of what goes into one list of a statement, since most have an order or two
-/// to move.
+/// How many intents are carried out at once: half of what goes into one list of a statement, since most have an order or
+/// two to move.
 pub(super) const PORTION: usize = 250;
 
 /// What is common to rows that one statement moves: ledger, shard, tenant, from, to, and the version as seen.
 type Alike<'a> = (Ledger, Shard, &'a TenantId, &'a str, &'a str, Version);
 
-/// An intent whose steps before the first one of money are carried out, and in which shards their rows lie.
+/// An intent whose rows are as its plan saw them, and in which shards those of its steps lie.
 struct Ready<'a> {
     intent: &'a PlannedIntent,
     shards: Vec<Shard>,
 }
 
-/// How many steps of an intent come before its first one of money.
-pub(super) fn steps_ahead(intent: &PlannedIntent) -> usize {
-    intent.steps.iter().position(super::money::is_money).unwrap_or(intent.steps.len())
-}
-
 impl Executor<'_> {
-    /// Carries out the steps before the first one of money of those intents of which nothing has been begun; the records
-    /// of what was done, none where it was left to be done intent by intent.
+    /// Those of some intents that may be carried out at once: nothing of them has been begun, they move no money, and
+    /// their rows are moved by our own SQL.
+    pub(super) fn at_once<'i>(
+        &self,
+        intents: impl Iterator<Item = &'i PlannedIntent>,
+        begun: &Begun,
+    ) -> Vec<&'i PlannedIntent> {
+        let may_move = |step: &Step| {
+            !is_money(step)
+                && !self.commands.moves.contains_key(&step.ledger)
+                && self.store.moves_together(step.ledger, &step.to)
+        };
+        let may_be = |intent: &&PlannedIntent| {
+            !intent.steps.is_empty() && begun.records(intent).is_empty() && intent.steps.iter().all(may_move)
+        };
+        intents.filter(may_be).collect()
+    }
+
+    /// Carries out intents that may be carried out at once; the records of what was done, none where it was left to be
+    /// done intent by intent.
     ///
     /// # Errors
     /// Refused, where the freeze is lost or a newer plan has taken this one's place: then nothing was done.
-    pub(super) async fn run_ahead(
+    pub(super) async fn run_many(
         &self,
         plan: &Plan,
         intents: &[&PlannedIntent],
         evidence: &Evidence,
         begun: &RefCell<Begun>,
     ) -> Result<Vec<StepRecord>> {
-        let may_move = |step: &Step| {
-            !self.commands.moves.contains_key(&step.ledger)
-                && self.store.moves_together(step.ledger, &step.to)
-        };
-        let may_begin = |intent: &&&PlannedIntent| {
-            let ahead = steps_ahead(intent);
-            ahead > 0
-                && begun.borrow().records(intent).is_empty()
-                && intent.steps[..ahead].iter().all(may_move)
-        };
-        let fresh: Vec<&PlannedIntent> = intents.iter().filter(may_begin).copied().collect();
-        if fresh.len() < 2 {
-            return Ok(Vec::new());
-        }
-        let ready = self.as_planned(plan, &fresh, evidence, begun).await?;
+        let ready = self.as_planned(plan, intents, evidence, begun).await?;
         let mut is_as_seen = true;
         let moved = self
             .store
             .journal()
-            .transaction(async |tx| match self.move_ahead(tx, plan, &ready).await? {
+            .transaction(async |tx| match self.move_many(tx, plan, &ready).await? {
                 Some(records) => Ok(records),
                 None => {
                     is_as_seen = false;
@@ -107,7 +108,7 @@ impl Executor<'_> {
                 let shard = shards.get(&(step.ledger, &intent.tenant_id, step.id.clone())).copied()?;
                 Some(shard).filter(|shard| self.store.is_beside_journal(step.ledger, *shard))
             };
-            let shards = intent.steps[..steps_ahead(intent)].iter().map(shard).collect::<Option<_>>()?;
+            let shards = intent.steps.iter().map(shard).collect::<Option<_>>()?;
             Some(Ready { intent, shards })
         };
         Ok(intents.iter().filter_map(ready).collect())
@@ -115,7 +116,7 @@ impl Executor<'_> {
 
     /// Moves the rows, and writes the steps and the journal's entries about them: first every intent's first step,
     /// then every intent's second, and so on. `None` where something was not as seen: nothing may be committed.
-    async fn move_ahead(
+    async fn move_many(
         &self,
         tx: &mut Transaction,
         plan: &Plan,

@@ -1,5 +1,5 @@
-//! The first moves of many intents, made together: they end as if they had been made one by one, and a single row that
-//! is not as it was seen undoes them all, is found, and stops its own intent only.
+//! Many intents without money carried out at once: they end as if they had been one by one, and a single row that is
+//! not as it was seen undoes them all, is found, and stops its own intent only.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -62,17 +62,20 @@ on_every_database! {
     async fn many_purchases_end_as_one_by_one(db) {
         let store = db.store().await;
         let (together, alone) = (begin(&store, "together", PURCHASES).await, begin(&store, "alone", PURCHASES).await);
-        let (mut ended, mut before_the_first) = (0, None);
+        let (mut ended, mut before_the_first) = (Vec::new(), None);
         let applied = together.apply(|moment| {
             match moment {
-                Moment::Ended(_) => ended += 1,
-                Moment::Intent(_) if before_the_first.is_none() => before_the_first = Some(ended),
+                Moment::Ended(record) => ended.push(record.step.id.to_string()),
+                Moment::Intent(_) if before_the_first.is_none() => before_the_first = Some(ended.clone()),
                 _ => {}
             }
             ControlFlow::Continue(())
         }).await.unwrap();
         assert!(applied.is_whole(), "{applied:?}");
-        assert!(before_the_first > Some(500), "only {before_the_first:?} steps were made ahead");
+        let before_the_first = before_the_first.unwrap();
+        assert!(before_the_first.len() > 500, "only {} steps were made at once", before_the_first.len());
+        // Where money is to move, nothing is begun before its turn.
+        assert!(!before_the_first.contains(&"O-10-B".to_owned()), "{before_the_first:?}");
 
         // Whoever is to go slowly goes intent by intent.
         let slowly = Pace::new(1, Some(1e9), Duration::ZERO, &|| Gate::Open);
