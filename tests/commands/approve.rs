@@ -1,5 +1,7 @@
 //! `onefold approve`, and `apply` where it needs a second person's word.
 
+use std::time::Duration;
+
 use onefold::core::approval::{Approval, ApprovalRule, Person};
 use onefold::core::plan::Plan;
 use onefold::core::time::{Span, Timestamp};
@@ -7,7 +9,7 @@ use onefold::store::plans::{KeepChanges, Maker};
 use onefold::store::standing_rule::RuleWord;
 
 use crate::common::databases::aside;
-use crate::common::site::{Kind, Site};
+use crate::common::site::Site;
 use crate::{doubled, on_each_database};
 
 on_each_database![
@@ -23,6 +25,9 @@ on_each_database![
     small_refunds_need_no_word,
     several_plans_under_one_freeze_add_up,
     small_plans_under_freezes_of_their_own_add_up,
+    what_went_back_before_the_span_counts_no_more,
+    a_plan_is_what_the_journal_tells_of_it,
+    a_rule_that_was_is_not_put_back_by_hand,
     of_two_that_are_begun_at_once_the_second_knows_of_the_first,
     words_for_a_laxer_rule_grow_old,
     the_rule_that_stands_is_told,
@@ -302,7 +307,7 @@ fn a_word_for_one_thing_is_none_for_another_and_a_rule_by_hand_is_none(site: &Si
     let rule = r#"{"required":false,"distinct":false,"over":null}"#;
     site.sql(&format!("INSERT INTO onefold_rules VALUES (9, '{rule}', 'root', '', 'op', 1)"));
     for line in [&["plan"][..], &["apply", &plan, "--yes"]] {
-        site.run(line).fails(7, &["is not one that the journal tells of"]);
+        site.run(line).fails(7, &["is not the one that the journal tells of"]);
     }
     untouched(site);
 }
@@ -351,10 +356,65 @@ fn small_plans_under_freezes_of_their_own_add_up(site: &Site) {
     let shorter = site.configured(&[RULE, "over = \"CNY:15\"\nwithin = \"1s\"\n", REST].concat());
     site.run(&["apply", &second, "--yes", "--config", &shorter]).fails(7, &[why]);
     untouched(site);
-    // What went back long ago counts no more.
+    // When the first was begun the journal says, and not the table.
     site.sql(&format!("UPDATE onefold_plans SET begun_at_us = 1 WHERE plan_id = '{first}'"));
+    site.run(&["apply", &second, "--yes"]).fails(7, &[why]);
+    site.run(&["history", "verify"]).ends(5).prints(&first);
+    untouched(site);
+}
+
+fn what_went_back_before_the_span_counts_no_more(site: &Site) {
+    two_of_10_where_15_need_none(site);
+    site.configure(&[RULE, "over = \"CNY:15\"\nwithin = \"2s\"\n", REST].concat());
+    let frozen = |user: &str| {
+        let line = ["freeze", "--user", user, "--advisory", "--reason", "a small one"];
+        site.id(&line, "/freeze/freeze_id")
+    };
+    let under = |freeze: &str| site.id(&["plan", "--freeze", freeze], "/plan_id");
+    site.run(&["apply", &under(&frozen("other")), "--yes"]).ends(0);
+    let user = site.column("SELECT user_id FROM orders WHERE order_id = 'B'").concat();
+    let second = under(&frozen(&user));
+    std::thread::sleep(Duration::from_secs(2));
     site.run(&["apply", &second, "--yes"]).ends(0);
     assert_eq!(site.payment("P-B"), "REFUNDED");
+}
+
+fn a_plan_is_what_the_journal_tells_of_it(site: &Site) {
+    let plan = planned(site);
+    let refused = |set: &str, back: &str, why: &str| {
+        site.sql(&format!("UPDATE onefold_plans SET {set}"));
+        site.run(&["apply", &plan, "--yes"]).fails(7, &[why]);
+        untouched(site);
+        site.sql(&format!("UPDATE onefold_plans SET {back}"));
+    };
+    refused(
+        "begun_at_us = 1",
+        "begun_at_us = NULL",
+        "whether it is begun is not what the journal says of it",
+    );
+    let name = |from: &str, to: &str| format!("body = REPLACE(body, '{from}', '{to}')");
+    let other = "it stands under another name, freeze or time than its own";
+    refused(&name(&plan, "PL-other"), &name("PL-other", &plan), other);
+    let (now, later) = ("\"made_at\":\"20", "\"made_at\":\"21");
+    refused(&name(now, later), &name(later, now), other);
+    site.run(&["apply", &plan, "--yes"]).fails(7, &["needs the approval of someone other than"]);
+}
+
+fn a_rule_that_was_is_not_put_back_by_hand(site: &Site) {
+    let lax = site.configured(REST);
+    let stricter = [RULE, "over = \"CNY:15\"\n", REST].concat();
+    site.configure(&stricter);
+    site.import(&doubled().ledgers);
+    site.freeze();
+    site.plan();
+    site.configure(&[RULE, REST].concat());
+    let plan = site.plan();
+    site.run(&["history", "verify"]).ends(0);
+    site.sql("INSERT INTO onefold_rules SELECT 3, rule, os_user, login, actor, at_us FROM onefold_rules WHERE position = 1");
+    site.run(&["apply", &plan, "--yes", "--config", &lax])
+        .fails(7, &["is not the one that the journal tells of"]);
+    site.run(&["history", "verify"]).ends(5).prints("rule");
+    untouched(site);
 }
 
 fn of_two_that_are_begun_at_once_the_second_knows_of_the_first(site: &Site) {
@@ -445,24 +505,18 @@ fn what_cannot_be_approved_is_refused(site: &Site) {
 }
 
 fn an_old_plan_is_begun_only_where_the_same_would_be_decided(site: &Site) {
-    site.configure(&[REST, "plan_max_age = \"10m\"\n"].concat());
+    site.configure(&[REST, "plan_max_age = \"2s\"\n"].concat());
     site.import(&doubled().ledgers);
     site.freeze();
-    let age = |plan: &str| {
-        let body = match site.kind() {
-            Kind::Sqlite | Kind::Mariadb => "JSON_SET(body, '$.made_at', '2026-01-01T00:00:00Z')",
-            Kind::Postgres => "jsonb_set(body::jsonb, '{made_at}', '\"2026-01-01T00:00:00Z\"')::text",
-        };
-        site.sql(&format!("UPDATE onefold_plans SET body = {body} WHERE plan_id = '{plan}'"));
-    };
+    let age = || std::thread::sleep(Duration::from_millis(2100));
     let plan = site.plan();
-    age(&plan);
+    age();
     site.sql("UPDATE payments SET version = '7' WHERE payment_id = 'P-B'");
     site.run(&["apply", &plan, "--yes"])
-        .fails(4, &["older than 10m", "another plan would be made now", "onefold plan --freeze"]);
+        .fails(4, &["older than 2s", "another plan would be made now", "onefold plan --freeze"]);
     untouched(site);
     let plan = site.plan();
-    age(&plan);
+    age();
     site.run(&["apply", &plan, "--yes"]).ends(0);
     assert_eq!(site.payment("P-B"), "REFUNDED");
 }
