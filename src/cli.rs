@@ -69,7 +69,7 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// What to write: table, json, or jsonl (an object a line while it goes on, the result last); `report`,
-    /// `trace` and `locks audit` also write csv, xlsx and html
+    /// `trace` and `locks audit` also write csv, xlsx and html, and with jsonl need --output
     #[arg(long, global = true, value_name = "FORMAT")]
     format: Option<Format>,
     /// No progress and no notes on stderr

@@ -13,6 +13,8 @@ mod generated;
 mod guards;
 #[path = "trace/hops.rs"]
 mod hops;
+#[path = "trace/matching.rs"]
+mod matching;
 #[path = "trace/queue.rs"]
 mod queue;
 #[path = "trace/scene.rs"]

@@ -94,6 +94,14 @@ impl OutputFlags {
                 Err(Error::usage("a sheet needs a file to go to where stdout is for JSON")
                     .hint(again(&format!("--format csv --sheet {sheet} --output {sheet}.csv"))))
             }
+            (Format::Json, None) if config.format == Format::Jsonl => Err(Error::usage(
+                "a report on stdout is one object over many lines, not JSON lines",
+            )
+            .hint(format!(
+                "{}; or the report to a file and JSON lines to stdout: {}",
+                again("--format json"),
+                again(&format!("--format jsonl --output {verb}.json"))
+            ))),
             (_, Some(path)) => must_be_free(path, self.force.then_some(kind)),
             (_, None) => Ok(()),
         }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use calamine::{Reader as _, Xlsx, open_workbook};
+use onefold::core::time::{Span, Timestamp};
 use serde_json::Value;
 
 use crate::common::book::{Book, at};
@@ -87,12 +88,99 @@ fn the_incident_is_told_the_same_from_databases_and_from_files(site: &Site) {
     assert!(json["log_warning"].as_str().unwrap().starts_with("WARNING: "), "{json:#}");
     assert_eq!((&json["orders_beside_a_line"], &one["orders_beside_a_line"]), (&0.into(), &8.into()));
     assert_eq!(one["log_warning"], Value::Null);
+    assert_eq!(one["log_fit"]["orders_without_line"], 0);
+    the_log_is_told_before_anything_by_it(site, &folder, &log);
     site.run(&["trace", "--user", "U-7318"])
         .ends(0)
         .prints("8 orders = 6 taps + 2 gateway retries.")
         .prints("There is no access log")
         .prints("inferred, as there is no access log");
     assert_eq!(site.ledgers(), before, "nothing is changed");
+}
+
+/// Logs of the incident whose clock is wrong, in which columns are missing, or which name what is not there.
+fn the_log_is_told_before_anything_by_it(site: &Site, folder: &str, log: &str) {
+    let lines = || csv::Reader::from_reader(log.as_bytes()).into_records().map(Result::unwrap);
+    let header = log.lines().next().unwrap();
+    let place = |name: &str| header.split(',').position(|column| column == name).unwrap();
+    let moved = |millis: &dyn Fn(usize, i64) -> i64| {
+        let mut moved = header.to_owned();
+        for (number, line) in lines().enumerate() {
+            let at = Timestamp::parse_rfc3339(&line[0]).unwrap();
+            let latency = line[place("latency_ms")].parse().unwrap();
+            let at = at.plus(Span::from_micros(millis(number, latency) * 1000));
+            moved += &format!("\n{at},{}", line.iter().skip(1).collect::<Vec<_>>().join(","));
+        }
+        moved
+    };
+    let of_log = |log: &str| {
+        let path = site.path("other.csv");
+        fs::write(&path, log).unwrap();
+        site.json(&["trace", "--files", folder, "--access", &text(&path)])
+    };
+    let counts = |json: &Value, name: &str| {
+        json["sources"].as_array().unwrap().iter().map(|s| s[name].as_u64().unwrap()).sum::<u64>()
+    };
+    let whole = of_log(log);
+    assert_eq!(whole["log_warning"], Value::Null);
+    assert_eq!(
+        ["arrivals", "orders", "captures", "tickets"].map(|n| counts(&whole, n)),
+        [892, 384, 316, 182]
+    );
+
+    // Every second line comes from a clock that is two seconds fast. One lost retry, which nothing names, is not told
+    // again.
+    let half = of_log(&moved(&|number, _| if number % 2 == 1 { 2000 } else { 0 }));
+    assert!(
+        half["log_warning"].as_str().unwrap().contains("later than can be: do the clocks differ"),
+        "{half:#}"
+    );
+    assert_eq!(half["sources"][0], whole["sources"][0]);
+    assert!(counts(&half, "arrivals") <= 893, "{:#}", half["sources"]);
+
+    let answers = of_log(&moved(&|_, latency| latency));
+    assert!(
+        answers["log_warning"].as_str().unwrap().contains("`at` is to be when a request came in"),
+        "{answers:#}"
+    );
+    assert_eq!(counts(&answers, "orders"), 384);
+
+    // Of the columns of key and trace id nothing is left.
+    let bare: Vec<_> = std::iter::once(header.to_owned())
+        .chain(lines().map(|mut line| {
+            let gone = [place("trace_id"), place("idempotency_key")];
+            line =
+                line.iter().enumerate().map(|(i, cell)| if gone.contains(&i) { "" } else { cell }).collect();
+            line.iter().collect::<Vec<_>>().join(",")
+        }))
+        .collect();
+    let bare = of_log(&bare.join("\n"));
+    let told = bare["findings"].as_array().unwrap().iter().any(|f| {
+        f.as_str().unwrap().starts_with("No line of the access log has a trace id or an idempotency key")
+    });
+    assert!(told, "{:#}", bare["findings"]);
+    let hops = bare["sheets"]["hops"].as_array().unwrap();
+    assert_eq!(
+        (&hops[1]["rows"], &hops[1]["basis"]),
+        (&Value::Null, &"not in the log: no line of it has one".into())
+    );
+    site.run(&["trace", "--files", folder, "--access", &text(&site.path("other.csv"))])
+        .ends(0)
+        .prints("Not in the log: gateway → order trace id, gateway → order idempotency key.");
+
+    // An order that the log knows alone.
+    let lost = of_log(&log.replacen(",O-20166", ",O-LOST", 1));
+    let told = lost["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|f| f.as_str().unwrap().ends_with("may be lost: O-LOST"));
+    assert!(told, "{:#}", lost["findings"]);
+    let names = |a: &&Value| a["answer_order_id"] == "O-LOST";
+    assert!(lost["sheets"]["arrivals"].as_array().unwrap().iter().any(|a| names(&a)));
+    site.run(&["trace", "--files", folder, "--order", "O-20141", "--access", &text(&site.path("other.csv"))])
+        .ends(0)
+        .prints("names O-LOST, which was not read");
 }
 
 fn a_log_in_a_table_is_read_by_the_sites_own_select(site: &Site) {
@@ -174,6 +262,14 @@ fn what_leaves_holds_every_row(site: &Site) {
     let again = |rest: &str| format!("onefold trace --access {access} {rest}");
     trace(&["--format", "xlsx"]).fails(2, &[&again("--format xlsx --output trace.xlsx")]);
     trace(&["--output", "x"]).fails(2, &["a table goes to the terminal", &again("--format xlsx --output x")]);
+    let refused = trace(&["--format", "jsonl"]).ends(2);
+    assert_eq!(refused.stdout, "", "nothing is read for what cannot be written");
+    assert!(refused.error()["hint"].as_str().unwrap().starts_with(&again("--format json;")), "{refused}");
+    let path = text(&site.path("t.json"));
+    let lines = trace(&["--format", "jsonl", "--output", &path]).ends(0).stdout;
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = events.last().unwrap();
+    assert_eq!((&last["event"], &last["result"]["output"]), (&"result".into(), &path.into()));
     trace(&["--sheet", "arrivals"]).fails(2, &[&again("--format csv --sheet arrivals")]);
     trace(&["--format", "csv", "--sheet", "journal"]).fails(2, &["possible values: sources, guards"]);
 }
@@ -221,6 +317,9 @@ fn what_cannot_be_read_or_found_is_named(site: &Site) {
     site.run(&["trace", "--order", "A", "--tenant", "other"])
         .fails(2, &["there is no order A in tenant other"]);
     site.run(&["trace", "--order", "A", "--tenant", "t"]).ends(0);
+    let id = site.json(&["trace"])["sheets"]["purchases"][0]["intent_id"].as_str().unwrap().to_owned();
+    site.run(&["trace", "--intent", &id, "--show", "typo"])
+        .fails(2, &[&format!("there is no purchase {id} in show typo")]);
     site.run(&["trace", "--intent", "I-none"]).fails(2, &["there is no purchase I-none in everything"]);
     site.run(&["trace", "--files", "nowhere"]).fails(2, &["no folder nowhere"]);
     site.run(&["trace", "--order", "A", "--show", "show"]).ends(2);

@@ -27,6 +27,21 @@ fn tally(json: &Value, finding: &str) -> (u64, u64) {
     of.map_or((0, 0), |t| (t["proven"].as_u64().unwrap(), t["possible"].as_u64().unwrap()))
 }
 
+#[test]
+fn a_report_is_no_json_lines_and_goes_to_a_file_beside_them() {
+    let refused = audit(&["--format", "jsonl"]).ends(2);
+    assert!(
+        refused.error()["hint"].as_str().unwrap().contains("--format jsonl --output locks.json"),
+        "{refused}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks.json").display().to_string();
+    let lines = audit(&["--format", "jsonl", "--output", &path]).ends(5).stdout;
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = events.last().unwrap();
+    assert_eq!((&last["event"], &last["code"]), (&"result".into(), &5.into()), "{lines}");
+}
+
 /// Each way in which a lock lets two in stands once in the fixture.
 #[track_caller]
 fn has_every_death(json: &Value) {

@@ -105,3 +105,37 @@ fn what_a_consumer_writes_again_under_one_key_is_the_message_keys_to_stop() {
     assert_eq!(stopped(&book, Guard::ClientKey).orders, 0, "no client sent it");
     assert_eq!(stopped(&book, Guard::Token).orders, 0);
 }
+
+#[test]
+fn a_capture_without_an_order_and_one_in_another_currency_are_too_much_beside_another() {
+    let mut book = Book::new();
+    book.order("A", 0, "PAID");
+    book.payment("P-1", "A", 1, "CAPTURED").order_id = None;
+    let captures = |book: &Book| traced(book, &[], &options(), |trace| trace.surplus.captures);
+    assert_eq!(captures(&book), 0, "it is the only one");
+    book.payment("P-2", "A", 2, "CAPTURED");
+    assert_eq!(captures(&book), 1);
+    book.payment("P-3", "A", 3, "CAPTURED").currency = "JPY".parse().unwrap();
+    assert_eq!(captures(&book), 2);
+    assert_eq!(stopped(&book, Guard::Status), of(0, 1, 0, 0), "the third; the first names no order");
+    assert_eq!(stopped(&book, Guard::ClientKey), of(0, 0, 0, 0));
+    book.find_payment("P-2").status = "FAILED".parse().unwrap();
+    assert_eq!(captures(&book), 1, "the order is paid in another currency, and once more without it");
+}
+
+#[test]
+fn a_message_key_that_two_purchases_share_was_still_worked_off_twice() {
+    let mut book = Book::new();
+    for (id, seconds, session) in [("A", 0, "phone"), ("B", 100, "laptop")] {
+        book.order(id, seconds, "PENDING_PAYMENT").session_id = Some(session.into());
+        let message = book.message(&format!("M-{id}"), id, "payment.confirm", "CONSUMED");
+        (message.message_key, message.session_id) = (Some("k".to_owned()), Some(session.into()));
+    }
+    traced(&book, &[], &options(), |trace| {
+        assert_eq!(trace.purchases.intents().len(), 2);
+        assert_eq!(trace.surplus, of(0, 0, 0, 1));
+        assert_eq!(trace.redeliveries.len(), 1);
+    });
+    assert_eq!(stopped(&book, Guard::MessageKey), of(0, 0, 0, 1));
+    assert_eq!(stopped(&book, Guard::Status), of(0, 0, 0, 0));
+}

@@ -1,6 +1,6 @@
 //! What each hop does with what identifies a request.
 
-use onefold::core::trace::chain::{Fate, Hop, Link, Token};
+use onefold::core::trace::chain::{Fate, Hop, Link, NOT_IN_LOG, Token};
 
 use crate::common::book::Book;
 use crate::scene::{line, options, traced};
@@ -47,6 +47,32 @@ fn a_key_is_carried_dropped_minted_anew_or_minted_when_the_request_was_there() {
     let traces = link(&book, &lines, Hop::Order, Token::Trace);
     assert_eq!(traces.of(Fate::Carried), 5, "a request id that the order has is its trace");
     assert!(keys.basis.contains("access log"), "{}", keys.basis);
+}
+
+#[test]
+fn what_no_line_of_the_log_has_is_not_laid_at_the_receivers_door() {
+    let mut book = Book::new();
+    for (id, seconds) in [("A", 1), ("B", 4)] {
+        let order = book.order(id, seconds, "PENDING_PAYMENT");
+        (order.idempotency_key, order.trace_id) = (Some("k".into()), Some("tr".to_owned()));
+    }
+    let line = |ms, request: &str, order: &str| AccessLine {
+        order_id: Some(order.into()),
+        ..sent(ms, request, None)
+    };
+    let bare = [line(500, "r1", "A"), line(3500, "r2", "B")];
+    for token in [Token::Trace, Token::Key] {
+        let link = link(&book, &bare, Hop::Order, token);
+        assert_eq!((link.rows, link.basis), (0, NOT_IN_LOG), "{token}");
+    }
+    // Another line has a key, so the log would have that of these.
+    let told = [&bare[..], &[sent(9000, "r3", Some("else"))]].concat();
+    assert_eq!(link(&book, &told, Hop::Order, Token::Key).of(Fate::MintedAfter), 2);
+    assert_eq!(link(&book, &told, Hop::Order, Token::Trace).rows, 0);
+    let traced =
+        [&bare[..], &[AccessLine { trace_id: Some("tr-3".to_owned()), ..sent(9000, "r3", None) }]].concat();
+    let traces = link(&book, &traced, Hop::Order, Token::Trace);
+    assert_eq!(traces.of(Fate::MintedAfter), 2, "a request id is no trace where lines have one");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `onefold trace`: where duplicates came from; changes nothing.
 
+mod log;
 mod sheets;
 mod tell;
 
@@ -48,11 +49,13 @@ delivered twice, and which shape it all has over time.
 
 An access log is a CSV with a header, or a JSON object a line: at, request_id and
 source, and as far as they are known tenant_id, attempt, status, latency_ms,
-trace_id, idempotency_key, user_id, show_id and order_id. access.csv in the
-folder of --files is taken by itself; a log in a table is read by a SELECT of
-your own, ledgers/access.sql in the folder of --queries, on the databases of the
-order ledger, with at_us in microseconds since 1970. Without a log each order
-stands for one arrival.")]
+trace_id, idempotency_key, user_id, show_id and order_id. at is when the request
+came in, not when it was answered, and order_id is the order that the answer
+names. access.csv in the folder of --files is taken by itself; a log in a table
+is read by a SELECT of your own, ledgers/access.sql in the folder of --queries,
+on the databases of the order ledger, with at_us in microseconds since 1970.
+Without a log each order stands for one arrival; how a log does not fit is told
+first.")]
 pub struct TraceArgs {
     /// One purchase, by its id in a plan
     #[arg(long, value_name = "INTENT")]
@@ -157,7 +160,7 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
             .hint("name it: --access FILE"));
     }
     let wanted = match (&args.intent, &order) {
-        (Some(id), _) => Wanted::Intent(id),
+        (Some(id), _) => Wanted::Intent(id, &scope),
         (None, Some(id)) => Wanted::Order(id, &scope),
         (None, None) => Wanted::Scope(&scope),
     };
@@ -212,7 +215,7 @@ impl About<'_> {
     fn title(&self) -> String {
         match self.wanted {
             Wanted::Scope(scope) => scope.in_words(),
-            Wanted::Intent(id) => format!("purchase {id}"),
+            Wanted::Intent(id, _) => format!("purchase {id}"),
             Wanted::Order(id, _) => format!("order {id}"),
         }
     }
@@ -222,8 +225,8 @@ impl About<'_> {
     fn must_be_there(&self) -> Result<()> {
         match self.wanted {
             Wanted::Scope(_) => Ok(()),
-            Wanted::Intent(id) => {
-                Err(Error::usage(format!("there is no purchase {id} in {}", self.args.scope.scope(self.args.zone)?.in_words()))
+            Wanted::Intent(id, scope) => {
+                Err(Error::usage(format!("there is no purchase {id} in {}", scope.in_words()))
                     .hint(format!("`{}` lists them, and so does a plan made with the same policies; they are named by their rows", self.all())))
             }
             Wanted::Order(id, scope) => Err(Error::usage(format!("there is no order {id} in {}", scope.in_words()))

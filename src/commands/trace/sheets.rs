@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::commands::count;
 use crate::core::plan::id_of;
 use crate::core::sheet::{Cell, Column, Fact, Head, Holds, Put, Sheets, column, maybe, number, text};
-use crate::core::time::{Span, Timestamp};
+use crate::core::time::Timestamp;
+use crate::core::trace::Trace;
 use crate::core::trace::arrival::{Arrival, captures, tickets};
 use crate::core::trace::chain::{Fate, Link, Token};
-use crate::core::trace::guards::Guard;
+use crate::core::trace::guards::{Guard, orphan_captures};
 use crate::core::trace::words::{attribution, lapse};
-use crate::core::trace::{NEAR, Trace};
 use crate::error::Result;
 use crate::report::sparkline;
 
@@ -133,6 +133,7 @@ pub const HEADS: [Head; 8] = [
             column("request_id", "Request", Holds::Text, 24),
             column("status", "Answer", Holds::Number, 9),
             column("latency_ms", "Latency (ms)", Holds::Number, 12),
+            column("answer_order_id", "Answer names", Holds::Text, 18),
             column("order_id", "Order", Holds::Text, 18),
             column("order_at", "Written (UTC)", Holds::Time, 24),
             column("order_status", "Status", Holds::Text, 18),
@@ -198,6 +199,7 @@ impl Traced<'_> {
                     maybe(line.map(|l| l.request_id.as_str())),
                     line.and_then(|l| l.status).map_or(Cell::None, Cell::Number),
                     line.and_then(|l| l.latency).map_or(Cell::None, |l| ms(l.micros())),
+                    maybe(line.and_then(|l| l.order_id.as_ref()).map(|id| id.as_str())),
                     maybe(rows.map(|r| r.order.order_id.as_str())),
                     rows.map_or(Cell::None, |r| Cell::Time(r.order.created_at)),
                     maybe(rows.map(|r| r.order.status.as_str()).or(message.map(|m| m.status.as_str()))),
@@ -213,38 +215,6 @@ impl Traced<'_> {
             }
         }
         Ok(())
-    }
-
-    /// That the log is not one of these orders, where that is so.
-    pub fn log_warning(&self) -> Option<String> {
-        let trace = self.trace;
-        let log = trace.log().filter(|_| trace.is_beside_its_log())?;
-        let orders = trace.purchases.intents().iter().flat_map(|intent| &intent.orders);
-        let times = || orders.clone().map(|rows| rows.order.created_at);
-        let mut text = format!(
-            "WARNING: of {} only {} beside a line of the access log, so what came is not known and may count twice; its \
-             lines are from {} to {}, the orders from {} to {}",
-            count(trace.orders(), "order"),
-            if trace.beside == 1 { "1 stands".to_owned() } else { format!("{} stand", trace.beside) },
-            log.first?,
-            log.last?,
-            times().min()?,
-            times().max()?,
-        );
-        if let Some(later) = log.later.filter(|later| later.abs() > NEAR) {
-            // Zones differ by quarters of an hour.
-            let quarter = Span::from_mins(15).micros();
-            let about = later.abs().micros().saturating_add(quarter / 2) / quarter * quarter;
-            text += &format!(
-                "; those that name a purchase are about {} {} than it. Is it the right log, and are its times in the zone \
-                 that they are taken for (--timezone)?",
-                Span::from_micros(about),
-                if later.micros() < 0 { "earlier" } else { "later" }
-            );
-        } else {
-            text += ". Is it the right log, and are its ids those of the ledgers?";
-        }
-        Some(text)
     }
 
     /// What one purchase came to, where the trace is about one.
@@ -277,6 +247,10 @@ impl Sheets for Traced<'_> {
             n(more.captures, "capture"),
             n(more.tickets, "ticket"),
         ));
+        let orphans = trace.purchases.intents().iter().map(orphan_captures).sum();
+        if orphans > 0 {
+            found.push(format!("{} without an order that is there, so of no source", n(orphans, "capture")));
+        }
         let twice: Vec<_> = trace.redeliveries.iter().filter(|r| r.has_effect_twice()).collect();
         if let Some(first) = twice.first() {
             let (_, topic, key) = first.key;
@@ -301,28 +275,7 @@ impl Sheets for Traced<'_> {
                 if minted == 1 { "1 key was".to_owned() } else { format!("{minted} keys were") },
             ));
         }
-        match trace.log() {
-            None => found.push(
-                "There is no access log: when requests came, which attempt each was and whether its answer was lost is \
-                 not in the ledgers, so each order stands for one arrival"
-                    .to_owned(),
-            ),
-            Some(log) if log.lines == 0 => found.push(
-                "The access log has no line, so each order stands for one arrival; of a log in a table only the time of \
-                 these purchases is read"
-                    .to_owned(),
-            ),
-            Some(log) => {
-                let placed: u64 = log.placed.values().sum();
-                let by: Vec<_> = log.placed.iter().map(|(basis, n)| format!("{n} by {basis}")).collect();
-                let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
-                let twice = if log.twice > 0 { format!("; {} twice", n(log.twice, "line")) } else { String::new() };
-                found.push(format!(
-                    "{} of the access log, {placed} of these purchases{by}{twice}",
-                    n(log.lines, "line")
-                ));
-            }
-        }
+        found.extend(self.log_told());
         found
     }
 
@@ -367,6 +320,7 @@ impl Sheets for Traced<'_> {
         json!({
             "orders": trace.orders(), "purchases": trace.purchases.intents().len(), "log": trace.log(),
             "orders_beside_a_line": trace.log().map(|_| trace.beside), "log_warning": self.log_warning(),
+            "log_fit": trace.log().map(|_| &trace.fit),
             "sources": sources, "surplus": trace.surplus, "guards": guards,
             "times": trace.pieces.map(|p| json!({ "begins": p.begins, "length_ms": p.length.micros() / 1000 })),
             "series": series,

@@ -10,7 +10,7 @@ use crate::core::plan::id_of;
 use crate::core::sheet::Sheets;
 use crate::core::trace::Wanted;
 use crate::core::trace::arrival::{Arrival, captures, tickets};
-use crate::core::trace::chain::Fate;
+use crate::core::trace::chain::{Fate, Hop, NOT_IN_LOG};
 use crate::core::trace::words::{attribution, lapse};
 use crate::report::{Column, Report, Table};
 
@@ -35,7 +35,7 @@ pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Repor
     let report = purchases(config, report, traced);
     let of = match wanted {
         Wanted::Scope(_) => "every purchase and arrival",
-        Wanted::Intent(_) | Wanted::Order(..) => "all of it",
+        Wanted::Intent(..) | Wanted::Order(..) => "all of it",
     };
     report.line(format!("With {of}, as a workbook (or html, csv, json):")).command(again(
         config,
@@ -102,7 +102,10 @@ fn left(arrival: &Arrival<'_>, first: crate::core::time::Timestamp) -> String {
     match &arrival.order {
         Some(rows) => {
             let order = rows.order;
-            let after = arrival.line.map(|line| format!(" after {}", lapse(order.created_at.since(line.at))));
+            let after = arrival.line.map(|line| match arrival.late() {
+                Some(late) => format!(" {} before (clocks differ)", lapse(late)),
+                None => format!(" after {}", lapse(order.created_at.since(line.at))),
+            });
             parts.push(format!("{}{}, {}", order.order_id, after.unwrap_or_default(), order.status));
             for charge in captures(rows) {
                 let at = lapse(charge.row.captured_at().since(first));
@@ -113,7 +116,11 @@ fn left(arrival: &Arrival<'_>, first: crate::core::time::Timestamp) -> String {
                 n => parts.push(count(usize::try_from(n).unwrap_or(usize::MAX), "ticket")),
             }
         }
-        None => parts.push("no order".to_owned()),
+        None => parts.push(match (arrival.again, arrival.unknown()) {
+            (Some(order), _) => format!("{order} again"),
+            (None, Some(order)) => format!("no order; names {order}, which was not read"),
+            (None, None) => "no order".to_owned(),
+        }),
     }
     if let Some(line) = arrival.line {
         let after = line.latency.map(|l| format!(" after {}", lapse(l))).unwrap_or_default();
@@ -176,10 +183,11 @@ fn chain(report: Report, traced: &Traced<'_>) -> Report {
         Column::number("AFTER"),
         Column::number("NONE"),
     ]);
-    let mut unknown = Vec::new();
+    let (mut not_in_log, mut not_in_ledgers) = (Vec::new(), Vec::new());
     for link in &traced.trace.chain.links {
         if link.rows == 0 {
-            unknown.push(format!("{} {}", link.hop, link.token));
+            let places = if link.basis == NOT_IN_LOG { &mut not_in_log } else { &mut not_in_ledgers };
+            places.push(format!("{} {}", link.hop, link.token));
             continue;
         }
         let counts = Fate::ALL.iter().map(|fate| link.of(*fate).to_string());
@@ -189,7 +197,7 @@ fn chain(report: Report, traced: &Traced<'_>) -> Report {
     let mut report = report.title("What each hop hands on").table(table).line(
         "ANEW: the row has another. AFTER: the receiver made it when the request was there. NONE: neither has one.",
     );
-    if let Some(link) = traced.trace.chain.links.first().filter(|link| link.rows > 0) {
+    if let Some(link) = traced.trace.chain.links.iter().find(|l| l.hop == Hop::Order && l.rows > 0) {
         report = report.line(format!("{} by {}.", link.hop, link.basis));
     }
     for link in &traced.trace.chain.links {
@@ -197,10 +205,12 @@ fn chain(report: Report, traced: &Traced<'_>) -> Report {
             report = report.line(format!("  {}, {}: {example}", link.hop, link.token));
         }
     }
-    if unknown.is_empty() {
-        return report;
+    for (place, links) in [("log", not_in_log), ("ledgers", not_in_ledgers)] {
+        if !links.is_empty() {
+            report = report.line(format!("Not in the {place}: {}.", links.join(", ")));
+        }
     }
-    report.line(format!("Not in the ledgers: {}.", unknown.join(", ")))
+    report
 }
 
 fn redeliveries(config: &Config, report: Report, traced: &Traced<'_>) -> Report {

@@ -22,15 +22,19 @@ status_type!(
     }
 );
 
-/// By which part of its name a source is known; any other name is a client's.
+/// By which part of its name a source is known; any other name is a client's. A part of up to [`SHORT`] letters is a
+/// word of its own: there is none of `edge` in `knowledge-app`.
 const NAMED: [(Source, &[&str]); 3] = [
     (Source::Gateway, &["gateway", "proxy", "ingress", "nginx", "envoy", "mesh", "edge"]),
     (Source::Consumer, &["consumer", "worker", "listener", "queue", "kafka", "rabbit"]),
     (
         Source::Compensation,
-        &["compensat", "saga", "reconcil", "timeout", "cron", "batch", "scheduler", "job"],
+        &["compensat", "saga", "reconcil", "timeout", "cron", "cronjob", "batch", "scheduler", "job"],
     ),
 ];
+
+/// So many letters are found within other words.
+const SHORT: usize = 4;
 
 /// What the names of sources mean: as a person says, else by [`NAMED`].
 #[derive(Clone, Debug, Default)]
@@ -43,7 +47,9 @@ impl Sources {
             return *said;
         }
         let name = name.to_lowercase();
-        let known = NAMED.iter().find(|(_, parts)| parts.iter().any(|part| name.contains(part)));
+        let is_word = |part: &str| name.split(|c: char| !c.is_alphabetic()).any(|word| word == part);
+        let is_in = |part: &&str| is_word(part) || (part.len() > SHORT && name.contains(*part));
+        let known = NAMED.iter().find(|(_, parts)| parts.iter().any(is_in));
         known.map_or(Source::Client, |(source, _)| *source)
     }
 }
@@ -86,6 +92,11 @@ impl AccessLine {
         !self.is_lost() && self.status.is_some_and(|status| status >= 400)
     }
 
+    /// Whether it says what another line says, but for how long the answer took: two layers wrote one request down.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.at == other.at && Self { latency: self.latency, ..other.clone() } == *self
+    }
+
     /// When its answer was given up, where that is known.
     pub fn lost_at(&self) -> Option<Timestamp> {
         self.latency.filter(|_| self.is_lost()).map(|latency| self.at.plus(latency))
@@ -106,6 +117,9 @@ mod tests {
             (Some("API-Gateway"), Source::Gateway),
             (Some("order-worker-3"), Source::Consumer),
             (Some("saga"), Source::Compensation),
+            (Some("nightly_job2"), Source::Compensation),
+            (Some("knowledge-app"), Source::Client),
+            (Some("jobs-board"), Source::Client),
             (Some(" "), Source::Unknown),
             (None, Source::Unknown),
         ] {

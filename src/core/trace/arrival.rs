@@ -1,17 +1,17 @@
 //! What came for one purchase, one after the other, and what each left behind.
 //!
-//! An order is matched with the latest line before it (clocks may differ by [`SKEW`]) that names it, or has its
-//! trace id, its key, or at least its buyer, in this order; no line is matched twice. One that was refused (an
-//! answer of 400 and above, but for those that mean that there was none) wrote nothing, unless it names the
-//! order. An order without a line tells of its own arrival, a message that was delivered of its deliveries.
+//! A line that wrote an order ([`matching`](super::matching)) and the order are one arrival. An order without a
+//! line tells of its own arrival, a message that was delivered of its deliveries.
 
 use std::collections::HashMap;
 
 use super::access::{AccessLine, Source, Sources};
 use super::attach::Basis;
+use super::matching::matched;
 use crate::core::charges::{Charge, captured};
+use crate::core::ids::OrderId;
 use crate::core::join::{Intent, OrderRows};
-use crate::core::ledger::{Message, Order};
+use crate::core::ledger::Message;
 use crate::core::orphans::Orphan;
 use crate::core::status::{MessageStatus, OrderStatus};
 use crate::core::time::{Span, Timestamp};
@@ -40,6 +40,8 @@ pub struct Arrival<'a> {
     /// The order that it wrote.
     pub order: Option<OrderRows<'a>>,
     pub message: Option<&'a Message>,
+    /// The order that its answer names, which another arrival wrote.
+    pub again: Option<&'a OrderId>,
     /// The arrival that it repeats, by its place.
     pub repeats: Option<usize>,
     pub basis: Basis,
@@ -49,6 +51,38 @@ impl Arrival<'_> {
     /// How often it came.
     pub fn times(&self) -> u64 {
         if self.message.is_some() { u64::try_from(self.attempt).unwrap_or(1) } else { 1 }
+    }
+
+    /// How much later than the order that it wrote the line is, which no request is: clocks differ, or another
+    /// request wrote it.
+    pub fn late(&self) -> Option<Span> {
+        let late = self.line?.at.since(self.order?.order.created_at);
+        (late.micros() > 0).then_some(late)
+    }
+
+    /// How far the times of line and order lie outside of what can be, later or (negative) earlier: no request
+    /// writes before it comes, and no answer names an order that is still to be written.
+    pub fn off(&self) -> Option<Span> {
+        let (line, written) = (self.line?, self.order?.order.created_at);
+        let names_it = line.order_id.is_some() && !line.is_lost();
+        let answered = line.latency.filter(|_| names_it).map(|latency| line.at.plus(latency));
+        let early = answered.map(|answered| answered.since(written)).filter(|early| early.micros() < 0);
+        self.late().or(early)
+    }
+
+    /// The order that its answer names and that was not read: it may be lost.
+    pub fn unknown(&self) -> Option<&OrderId> {
+        let named = self.line.and_then(|line| line.order_id.as_ref());
+        named.filter(|_| self.order.is_none() && self.again.is_none())
+    }
+
+    /// Whether its line was answered as if it had done something, and no order is there that it can have written.
+    pub fn left_nothing(&self) -> bool {
+        let is_done = |line: &AccessLine| !line.is_lost() && !line.is_refused();
+        self.order.is_none()
+            && self.again.is_none()
+            && self.repeats.is_none()
+            && self.line.is_some_and(is_done)
     }
 
     /// What it is called, and several of it.
@@ -90,7 +124,7 @@ pub fn deliveries(message: &Message) -> i64 {
 
 /// Everything that came for a purchase, by time.
 pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources) -> Vec<Arrival<'a>> {
-    let matched = matched(intent, lines);
+    let matched = matched(&intent.orders, lines);
     let mut wrote = vec![None; lines.len()];
     for (order, of) in matched.iter().enumerate() {
         if let Some((line, basis)) = of {
@@ -107,6 +141,7 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             line: Some(line),
             order: wrote[i].map(|(order, _)| intent.orders[order]),
             message: None,
+            again: line.order_id.as_ref().filter(|_| wrote[i].is_none() && *basis == Basis::Order),
             repeats: None,
             basis: wrote[i].map_or(*basis, |(_, by)| by),
         });
@@ -121,6 +156,7 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             line: None,
             order: Some(*rows),
             message: None,
+            again: None,
             repeats: None,
             basis: Basis::Row,
         });
@@ -135,6 +171,7 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             line: None,
             order: None,
             message: Some(message),
+            again: None,
             repeats: None,
             basis: Basis::Message,
         });
@@ -162,65 +199,6 @@ fn order_of<'a>(arrival: &Arrival<'a>) -> (Timestamp, bool, i64, &'a str, &'a st
     };
     let request = arrival.line.map_or("", |line| line.request_id.as_str());
     (arrival.at, arrival.message.is_some(), arrival.attempt, request, id)
-}
-
-/// For each order the place of its line, and by what. Lines and orders come by time, so the latest line of a
-/// name is the last that was seen of it.
-fn matched(intent: &Intent<'_>, lines: &[Placed]) -> Vec<Option<(usize, Basis)>> {
-    let mut matched = vec![None; intent.orders.len()];
-    let mut taken = vec![false; lines.len()];
-    for basis in [Basis::Order, Basis::Trace, Basis::Key, Basis::Buyer] {
-        let mut seen: HashMap<Name<'_>, Vec<usize>> = HashMap::new();
-        let mut next = 0;
-        for (rows, of) in intent.orders.iter().zip(&mut matched) {
-            let until = rows.order.created_at.plus(SKEW);
-            while let Some((line, _)) = lines.get(next).filter(|(line, _)| line.at <= until) {
-                if !taken[next] {
-                    names(line, basis).into_iter().for_each(|n| seen.entry(n).or_default().push(next));
-                }
-                next += 1;
-            }
-            let Some(name) = name(rows.order, basis).filter(|_| of.is_none()) else { continue };
-            let Some(stack) = seen.get_mut(&name) else { continue };
-            while let Some(line) = stack.pop() {
-                if !std::mem::replace(&mut taken[line], true) {
-                    *of = Some((line, basis));
-                    break;
-                }
-            }
-        }
-    }
-    matched
-}
-
-/// By what a line is matched with an order; of a trace id, or of a buyer both parts.
-type Name<'a> = (&'a str, &'a str);
-
-fn name(order: &Order, basis: Basis) -> Option<Name<'_>> {
-    match basis {
-        Basis::Order => Some((order.order_id.as_str(), "")),
-        Basis::Trace => Some((order.trace_id.as_deref()?, "")),
-        Basis::Key => Some((order.idempotency_key.as_ref()?.as_str(), "")),
-        _ => Some((order.user_id.as_str(), order.show_id.as_str())),
-    }
-}
-
-fn names(line: &AccessLine, basis: Basis) -> Vec<Name<'_>> {
-    let name = |name| (name, "");
-    match (basis, &line.order_id) {
-        (Basis::Order, Some(id)) => vec![name(id.as_str())],
-        // A line that names an order is that order's alone.
-        (Basis::Order, None) | (_, Some(_)) => Vec::new(),
-        _ if line.is_refused() => Vec::new(),
-        (Basis::Trace, _) => {
-            let mut names: Vec<_> =
-                line.trace_id.as_deref().into_iter().chain([line.request_id.as_str()]).map(name).collect();
-            names.dedup();
-            names
-        }
-        (Basis::Key, _) => line.idempotency_key.iter().map(|key| name(key.as_str())).collect(),
-        _ => line.user_id.iter().zip(&line.show_id).map(|(u, s)| (u.as_str(), s.as_str())).collect(),
-    }
 }
 
 /// An attempt of a request repeats its first; what a gateway sends by itself repeats the client's request

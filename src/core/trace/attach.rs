@@ -2,7 +2,8 @@
 //!
 //! The first of these that names exactly one purchase decides: the order that its answer names; its trace id
 //! or request id, where an order or a message carries the same; its idempotency key; its buyer and show, at a
-//! time that lies between the purchase's first and last order, widened by `gap` on both sides.
+//! time that lies between the purchase's first and last order, widened by `gap` on both sides. Purchases that
+//! are not asked for have their lines as well, so that these are not taken for another's.
 
 use std::collections::HashMap;
 
@@ -59,6 +60,8 @@ type Covers = (Timestamp, Timestamp, usize);
 
 /// Finds the purchases of lines.
 pub struct Attach<'i> {
+    /// How many purchases are asked for.
+    wanted: usize,
     orders: HashMap<(&'i TenantId, &'i OrderId), usize>,
     traces: HashMap<(&'i TenantId, &'i str), Named>,
     keys: HashMap<(&'i TenantId, &'i IdempotencyKey), Named>,
@@ -69,8 +72,9 @@ pub struct Attach<'i> {
 }
 
 impl<'i> Attach<'i> {
-    pub fn new(intents: &'i [Intent<'_>], gap: Span) -> Self {
+    pub fn new(wanted: &'i [Intent<'_>], others: &'i [Intent<'_>], gap: Span) -> Self {
         let mut attach = Self {
+            wanted: wanted.len(),
             orders: HashMap::new(),
             traces: HashMap::new(),
             keys: HashMap::new(),
@@ -78,7 +82,7 @@ impl<'i> Attach<'i> {
             buyers: HashMap::new(),
             window: None,
         };
-        for (index, intent) in intents.iter().enumerate() {
+        for (index, intent) in wanted.iter().chain(others).enumerate() {
             let tenant = intent.tenant_id;
             for rows in &intent.orders {
                 let order = rows.order;
@@ -94,10 +98,12 @@ impl<'i> Attach<'i> {
             }
             let (Some(first), Some(last)) = (intent.orders.first(), intent.orders.last()) else { continue };
             let (from, to) = (first.order.created_at.minus(gap), last.order.created_at.plus(gap));
-            attach.window = Some(match attach.window {
-                None => (from, to),
-                Some((a, b)) => (a.min(from), b.max(to)),
-            });
+            if index < wanted.len() {
+                attach.window = Some(match attach.window {
+                    None => (from, to),
+                    Some((a, b)) => (a.min(from), b.max(to)),
+                });
+            }
             for rows in &intent.orders {
                 let covers =
                     attach.buyers.entry((tenant, &rows.order.user_id, &rows.order.show_id)).or_default();
@@ -109,13 +115,17 @@ impl<'i> Attach<'i> {
         attach
     }
 
-    /// When lines can be that belong to some purchase by time.
+    /// When lines can be that belong to some purchase which is asked for by time.
     pub fn window(&self) -> Option<(Timestamp, Timestamp)> {
         self.window
     }
 
-    /// The purchase of a line, by its place, and by what.
+    /// The purchase that is asked for and has this line, by its place, and by what.
     pub fn place(&self, line: &AccessLine) -> Option<(usize, Basis)> {
+        self.of(line).filter(|(intent, _)| *intent < self.wanted)
+    }
+
+    fn of(&self, line: &AccessLine) -> Option<(usize, Basis)> {
         let tenant = &line.tenant_id;
         if let Some(intent) = line.order_id.as_ref().and_then(|id| self.orders.get(&(tenant, id))) {
             return Some((*intent, Basis::Order));

@@ -1,7 +1,9 @@
 //! The chain of a request: which rows carry the trace id and the key of the hop before.
 
+use super::Log;
 use super::access::Source;
 use super::arrival::Arrival;
+use super::attach::Basis;
 use crate::core::join::Intent;
 use crate::core::orphans::Orphan;
 use crate::core::status::status_type;
@@ -101,6 +103,8 @@ fn example(row: &str, sent: Option<&str>, has: Option<&str>) -> String {
 
 const NO_COLUMN: &str = "not in the ledgers: its rows have no such column";
 const BY_LOG: &str = "the line of the access log beside the order that it wrote";
+/// No line of the log says what was sent, so nothing can be said of who made it.
+pub const NOT_IN_LOG: &str = "not in the log: no line of it has one";
 const BY_RETRY: &str =
     "inferred, as there is no access log: a retry is the same request, so it brings the same";
 const BY_ORDER: &str = "the row beside the order that it names";
@@ -113,15 +117,24 @@ const BY_MESSAGE: &str = "orders that a consumer wrote beside the message before
 #[derive(Clone, Debug)]
 pub struct Chain {
     pub links: Vec<Link>,
+    has_log: bool,
+    /// Whether lines have a trace id, which else may be their request id.
+    has_traces: bool,
 }
 
 impl Chain {
-    /// `has_log` says whether there are lines of an access log.
-    pub fn new(has_log: bool) -> Self {
-        let by_line = if has_log { BY_LOG } else { BY_RETRY };
+    pub fn new(log: Option<&Log>) -> Self {
+        let by_line = |has_one: &dyn Fn(&Log) -> bool| match log {
+            None => BY_RETRY,
+            Some(log) if has_one(log) => BY_LOG,
+            Some(_) => NOT_IN_LOG,
+        };
+        let has_traces = |log: &Log| log.lines_with_trace > 0;
+        // Request ids are traces where an order or a message has one of them.
+        let names_traces = |log: &Log| has_traces(log) || log.placed.contains_key(&Basis::Trace);
         let links = [
-            (Hop::Order, Token::Trace, by_line),
-            (Hop::Order, Token::Key, by_line),
+            (Hop::Order, Token::Trace, by_line(&names_traces)),
+            (Hop::Order, Token::Key, by_line(&|log| log.lines_with_key > 0)),
             (Hop::Payment, Token::Trace, NO_COLUMN),
             (Hop::Payment, Token::Key, NO_COLUMN),
             (Hop::Payment, Token::OrderId, BY_ORDER),
@@ -134,7 +147,11 @@ impl Chain {
             (Hop::Consumer, Token::Trace, BY_MESSAGE),
             (Hop::Consumer, Token::Key, BY_MESSAGE),
         ];
-        Self { links: links.map(|(hop, token, basis)| Link::new(hop, token, basis)).into() }
+        Self {
+            links: links.map(|(hop, token, basis)| Link::new(hop, token, basis)).into(),
+            has_log: log.is_some(),
+            has_traces: log.is_some_and(has_traces),
+        }
     }
 
     fn link(&mut self, hop: Hop, token: Token) -> &mut Link {
@@ -143,9 +160,9 @@ impl Chain {
     }
 
     /// Adds a purchase.
-    pub fn add(&mut self, intent: &Intent<'_>, arrivals: &[Arrival<'_>], has_log: bool) {
+    pub fn add(&mut self, intent: &Intent<'_>, arrivals: &[Arrival<'_>]) {
         for arrival in arrivals {
-            self.order(arrival, arrivals, has_log);
+            self.order(arrival, arrivals);
         }
         for rows in &intent.orders {
             let order = rows.order;
@@ -184,7 +201,7 @@ impl Chain {
         }
     }
 
-    fn order(&mut self, arrival: &Arrival<'_>, all: &[Arrival<'_>], has_log: bool) {
+    fn order(&mut self, arrival: &Arrival<'_>, all: &[Arrival<'_>]) {
         let Some(rows) = arrival.order else { return };
         let order = rows.order;
         let (id, trace) = (order.order_id.as_str(), order.trace_id.as_deref());
@@ -199,14 +216,17 @@ impl Chain {
         }
         if let Some(line) = arrival.line {
             // A request id is the trace where the log has no other.
-            let sent = match trace {
-                Some(trace) if trace == line.request_id => Some(trace),
-                _ => line.trace_id.as_deref().or(Some(&line.request_id)),
+            let request = Some(line.request_id.as_str());
+            let sent = match line.trace_id.as_deref() {
+                _ if trace == request => request,
+                None if !self.has_traces => request,
+                sent => sent,
             };
-            self.link(Hop::Order, Token::Trace).compare(id, sent, trace);
-            let sent = line.idempotency_key.as_ref().map(|k| k.as_str());
-            self.link(Hop::Order, Token::Key).compare(id, sent, key);
-        } else if !has_log && let Some(first) = arrival.repeats.and_then(|first| all[first].order) {
+            self.sent(Token::Trace, id, sent, trace);
+            self.sent(Token::Key, id, line.idempotency_key.as_ref().map(|k| k.as_str()), key);
+        } else if !self.has_log
+            && let Some(first) = arrival.repeats.and_then(|first| all[first].order)
+        {
             let (id, first) = (format!("{id}, a retry of {}", first.order.order_id), first.order);
             self.link(Hop::Order, Token::Trace).compare(&id, first.trace_id.as_deref(), trace);
             let link = self.link(Hop::Order, Token::Key);
@@ -217,6 +237,13 @@ impl Chain {
                 }
                 _ => link.compare(&id, sent, key),
             }
+        }
+    }
+    /// What the log says that was sent, if it says so of any line.
+    fn sent(&mut self, token: Token, order: &str, sent: Option<&str>, has: Option<&str>) {
+        let link = self.link(Hop::Order, token);
+        if link.basis != NOT_IN_LOG {
+            link.compare(order, sent, has);
         }
     }
 }

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use super::access::Source;
 use super::arrival::{Arrival, TICKET_TOPIC, captures, is_consumed, messages, tickets as tickets_of};
 use super::redelivery::key_of;
+use crate::core::charges::captured;
 use crate::core::join::{Intent, OrderRows};
+use crate::core::orphans::Orphan;
 use crate::core::status::status_type;
 use crate::core::time::Timestamp;
 
@@ -74,7 +76,8 @@ impl Surplus {
     }
 }
 
-/// What a purchase has beyond one order, one payment, one ticket, and one run of each message key.
+/// What a purchase has beyond one order, one payment and one ticket. Runs are counted by message key, over all
+/// purchases.
 pub fn surplus(intent: &Intent<'_>) -> Surplus {
     let (captures, tickets) = of_orders_beyond(intent, 1);
     // What the one that stays took more than once is too much as well.
@@ -82,11 +85,15 @@ pub fn surplus(intent: &Intent<'_>) -> Surplus {
         let first = intent.orders.iter().filter(|o| of(o) > 0).min_by_key(|o| paid_first(o));
         first.map_or(0, extra)
     };
+    // A capture without an order pays for nothing that another one pays for.
+    let orphans = orphan_captures(intent);
+    let is_paid = intent.orders.iter().any(|o| captures_of(o) > 0);
+    let orphans = if is_paid { orphans } else { orphans.saturating_sub(1) };
     Surplus {
         orders: (intent.orders.len() as u64).saturating_sub(1),
-        captures: captures + again(&captures_of, &extra_captures),
+        captures: captures + again(&captures_of, &extra_captures) + orphans,
         tickets: tickets + again(&tickets_of, &|o| tickets_of(o).saturating_sub(1)),
-        runs: runs_again(intent),
+        runs: 0,
     }
 }
 
@@ -107,12 +114,10 @@ pub fn stopped(guard: Guard, intent: &Intent<'_>, arrivals: &[Arrival<'_>]) -> S
         written += u64::from(is_first && arrival.order.is_some());
     }
     let (captures, mut tickets) = of_orders_beyond(intent, written);
-    let mut runs = 0;
     if guard == Guard::MessageKey {
-        runs = runs_again(intent);
         tickets = tickets.max(runs_again_of(intent, |topic| topic == TICKET_TOPIC));
     }
-    Surplus { orders: intent.orders.len() as u64 - written, captures, tickets, runs }
+    Surplus { orders: intent.orders.len() as u64 - written, captures, tickets, runs: 0 }
 }
 
 /// By what a guard takes two arrivals for the same; `None` where it lets each through.
@@ -160,21 +165,27 @@ fn captures_of(rows: &OrderRows<'_>) -> u64 {
     captures(rows).count() as u64
 }
 
-/// Charges of an order beyond those that reach its amount.
+/// Charges of an order beyond those that reach its amount. One in another currency reaches none of it, and is too
+/// much beside any other.
 fn extra_captures(rows: &OrderRows<'_>) -> u64 {
-    let mut sum = 0;
-    let mut extra = 0;
-    for charge in captures(rows).filter(|c| c.row.currency == rows.order.currency) {
-        if sum >= i128::from(rows.order.amount_minor) {
-            extra += 1;
+    let (mut sum, mut own, mut foreign, mut extra) = (0, 0, 0_u64, 0);
+    for charge in captures(rows) {
+        if charge.row.currency != rows.order.currency {
+            foreign += 1;
+            continue;
         }
+        extra += u64::from(sum >= i128::from(rows.order.amount_minor));
         sum += i128::from(charge.row.amount_minor);
+        own += 1;
     }
-    extra
+    extra + if own > 0 { foreign } else { foreign.saturating_sub(1) }
 }
 
-fn runs_again(intent: &Intent<'_>) -> u64 {
-    runs_again_of(intent, |_| true)
+/// Captures of a purchase that name no order which is there.
+pub fn orphan_captures(intent: &Intent<'_>) -> u64 {
+    let captured =
+        intent.orphans.iter().filter(|o| matches!(o, Orphan::Payment(c) if c.carries && captured(c.status)));
+    captured.count() as u64
 }
 
 /// Consumed messages beyond the first of their topic and key.

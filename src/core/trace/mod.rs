@@ -8,7 +8,9 @@ pub mod access;
 pub mod arrival;
 pub mod attach;
 pub mod chain;
+pub mod fit;
 pub mod guards;
+pub mod matching;
 pub mod redelivery;
 pub mod shape;
 pub mod words;
@@ -25,6 +27,7 @@ use access::{AccessLine, Source, Sources};
 use arrival::{Arrival, Placed, arrivals, captures, deliveries, messages, tickets};
 use attach::{Attach, Basis};
 use chain::Chain;
+use fit::Fit;
 use guards::{Guard, Surplus, stopped, surplus};
 use redelivery::{Redelivery, redeliveries};
 use shape::{Pieces, Shape, shape};
@@ -44,8 +47,8 @@ pub struct Options {
 pub enum Wanted<'w> {
     /// Those of a scope that have an order.
     Scope(&'w Scope),
-    /// One, by its id.
-    Intent(&'w str),
+    /// One, by its id, if it is in a scope.
+    Intent(&'w str, &'w Scope),
     /// That of an order, if it is in a scope.
     Order(&'w OrderId, &'w Scope),
 }
@@ -53,6 +56,8 @@ pub enum Wanted<'w> {
 /// The purchases of a trace and, once it is read, the log beside them.
 pub struct Purchases<'j> {
     intents: Vec<Intent<'j>>,
+    /// What else was read: it has lines of its own.
+    others: Vec<Intent<'j>>,
     lines: Vec<Vec<Placed>>,
     log: Option<Log>,
 }
@@ -65,9 +70,12 @@ pub struct Log {
     pub first: Option<Timestamp>,
     #[serde(rename = "last_at")]
     pub last: Option<Timestamp>,
+    /// Lines that say by which trace, and with which key.
+    pub lines_with_trace: u64,
+    pub lines_with_key: u64,
     /// Lines of purchases that are traced, by what they are known by; the same line twice counts once.
     pub placed: BTreeMap<Basis, u64>,
-    /// Lines that were there already, in every cell.
+    /// Lines that were there already, in every cell but for how long the answer took.
     pub twice: u64,
     /// How much later than the first order of their purchase the lines are that name it by an id, the middle one of
     /// them. Of a log in another time zone it is whole hours.
@@ -85,18 +93,18 @@ impl<'j> Purchases<'j> {
     pub fn of(joined: &'j Joined<'_>, wanted: Wanted<'_>) -> Self {
         let is_wanted = |intent: &Intent<'_>| match wanted {
             Wanted::Scope(scope) => !intent.orders.is_empty() && intent.in_scope(scope),
-            Wanted::Intent(id) => id_of(intent) == id,
+            Wanted::Intent(id, scope) => id_of(intent) == id && intent.in_scope(scope),
             Wanted::Order(id, scope) => {
                 intent.orders.iter().any(|o| o.order.order_id == *id) && intent.in_scope(scope)
             }
         };
-        let mut intents: Vec<_> = joined.intents().filter(is_wanted).collect();
+        let (mut intents, others): (Vec<_>, Vec<_>) = joined.intents().partition(is_wanted);
         intents.sort_by_cached_key(|i| {
             let place = (i.tenant_id.clone(), i.user_id.cloned(), i.show_id.cloned(), i.session_id.cloned());
             (place, i.first_row())
         });
         let lines = intents.iter().map(|_| Vec::new()).collect();
-        Self { intents, lines, log: None }
+        Self { intents, others, lines, log: None }
     }
 
     pub fn intents(&self) -> &[Intent<'j>] {
@@ -113,10 +121,12 @@ impl<'j> Purchases<'j> {
         gap: Span,
         each: impl AsyncFnOnce(Option<(Timestamp, Timestamp)>, &mut dyn FnMut(AccessLine)) -> Result<(), E>,
     ) -> Result<(), E> {
-        let attach = Attach::new(&self.intents, gap);
+        let attach = Attach::new(&self.intents, &self.others, gap);
         let (mut log, lines) = (Log::default(), &mut self.lines);
         let mut take = |line: AccessLine| {
             log.lines += 1;
+            log.lines_with_trace += u64::from(line.trace_id.is_some());
+            log.lines_with_key += u64::from(line.idempotency_key.is_some());
             log.first = Some(log.first.map_or(line.at, |first| first.min(line.at)));
             log.last = Some(log.last.map_or(line.at, |last| last.max(line.at)));
             if let Some((intent, basis)) = attach.place(&line) {
@@ -128,7 +138,7 @@ impl<'j> Purchases<'j> {
         for (placed, intent) in self.lines.iter_mut().zip(&self.intents) {
             placed.sort_unstable();
             let all = placed.len();
-            placed.dedup_by(|(a, _), (b, _)| a == b);
+            placed.dedup_by(|(a, _), (b, _)| a.is_same(b));
             log.twice += (all - placed.len()) as u64;
             placed.iter().for_each(|(_, basis)| *log.placed.entry(*basis).or_default() += 1);
             if let Some(first) = intent.orders.first() {
@@ -179,6 +189,8 @@ pub struct Trace<'t> {
     pub redeliveries: Vec<Redelivery<'t>>,
     /// Orders that stand beside a line of the log which is about as old.
     pub beside: u64,
+    /// How well log and orders fit.
+    pub fit: Fit,
     pub pieces: Option<Pieces>,
     /// Orders, duplicates, captures, redeliveries.
     pub series: Vec<Series>,
@@ -187,14 +199,14 @@ pub struct Trace<'t> {
 impl<'t> Trace<'t> {
     /// Goes through the purchases once. `None` where the pieces of time are too short for it all.
     pub fn new(purchases: &'t Purchases<'t>, options: &'t Options) -> Option<Self> {
-        let has_log = purchases.log.is_some();
+        let log = purchases.log.as_ref();
         let mut sources: BTreeMap<Source, Left> = BTreeMap::new();
         let mut named = BTreeMap::new();
         let mut too_much = Surplus::default();
         let mut guards: Vec<_> = Guard::ALL.iter().map(|guard| (*guard, Surplus::default())).collect();
-        let mut chain = Chain::new(has_log);
+        let mut chain = Chain::new(log);
         let mut times = Times::default();
-        let mut beside = 0;
+        let (mut beside, mut fit) = (0, Fit::default());
         for (at, intent) in purchases.intents.iter().enumerate() {
             let arrivals = purchases.arrivals(at, &options.sources);
             for arrival in &arrivals {
@@ -207,17 +219,27 @@ impl<'t> Trace<'t> {
                     let is_near = |line: &AccessLine| rows.order.created_at.since(line.at).abs() <= NEAR;
                     beside += u64::from(arrival.line.is_some_and(is_near));
                 }
+                if let Some(log) = log {
+                    fit.add(arrival, log);
+                }
                 if let (Some(name), None) = (arrival.named, arrival.message) {
                     named.entry(name.to_owned()).or_insert(arrival.source);
                 }
             }
             too_much.add(surplus(intent));
             guards.iter_mut().for_each(|(guard, sum)| sum.add(stopped(*guard, intent, &arrivals)));
-            chain.add(intent, &arrivals, has_log);
+            chain.add(intent, &arrivals);
             times.add(intent);
         }
         let all = purchases.intents.iter().flat_map(|i| messages(i));
         let redeliveries = redeliveries(all, options.visibility);
+        // One key may be that of messages of several purchases, so runs are counted over all.
+        let runs: u64 = redeliveries.iter().map(|again| again.effects.saturating_sub(1)).sum();
+        too_much.runs = runs;
+        guards
+            .iter_mut()
+            .filter(|(guard, _)| *guard == Guard::MessageKey)
+            .for_each(|(_, sum)| sum.runs = runs);
         for again in &redeliveries {
             times.redelivered(&again.messages);
         }
@@ -236,6 +258,7 @@ impl<'t> Trace<'t> {
             chain,
             redeliveries,
             beside,
+            fit: fit.ended(),
             pieces,
             series,
         })

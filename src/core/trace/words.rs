@@ -36,7 +36,10 @@ fn story(arrivals: &[Arrival<'_>]) -> Vec<String> {
     let Some(at) = arrivals.iter().position(|a| a.order.is_some()) else { return story };
     let first = &arrivals[at];
     let (Some(line), Some(rows)) = (first.line, first.order) else { return story };
-    story.push(format!("the first was written {} in", lapse(rows.order.created_at.since(line.at))));
+    story.push(match first.late() {
+        Some(late) => format!("the first was written {} before its line, so clocks differ", lapse(late)),
+        None => format!("the first was written {} in", lapse(rows.order.created_at.since(line.at))),
+    });
     if let Some(lost) = line.lost_at() {
         story.push(format!("its answer was lost at {}", lapse(lost.since(line.at))));
     } else if line.is_lost() {

@@ -1,0 +1,96 @@
+//! How well a log and the orders beside it fit.
+
+use super::Log;
+use super::arrival::{Arrival, SKEW};
+use crate::core::time::Span;
+
+/// From one in so many on a misfit is told: of fewer, a box office or a bot has its own reasons.
+const TOLD_FROM: u64 = 10;
+/// How many orders are named that only the log knows.
+const NAMED: usize = 5;
+
+/// Counts over all purchases of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Fit {
+    /// Orders that were written while the log went on.
+    pub orders: u64,
+    pub orders_without_line: u64,
+    /// Lines that were answered as done.
+    pub lines: u64,
+    pub lines_without_order: u64,
+    /// Orders with a line, and those of them whose times differ by more than [`SKEW`] from what can be.
+    pub matched: u64,
+    pub off: u64,
+    /// By how much the middle one of those lines is later than can be.
+    #[serde(rename = "later_us")]
+    pub later: Option<Span>,
+    /// Orders with an answer that names them and says how long it took; those that are before their line; those of
+    /// them that would not be if the line's time were that of the answer.
+    pub answered: u64,
+    pub answered_later: u64,
+    pub answered_at: u64,
+    /// Lines that name an order which was not read, and the first of these orders.
+    pub unknown: u64,
+    pub unknown_orders: Vec<String>,
+    #[serde(skip)]
+    offs: Vec<Span>,
+}
+
+impl Fit {
+    pub fn add(&mut self, arrival: &Arrival<'_>, log: &Log) {
+        if let Some(rows) = &arrival.order {
+            let written = rows.order.created_at;
+            let went_on = log.first.is_some_and(|first| first.minus(SKEW) <= written)
+                && log.last.is_some_and(|last| written <= last.plus(SKEW));
+            self.orders += u64::from(went_on);
+            self.orders_without_line += u64::from(went_on && arrival.line.is_none());
+            self.matched += u64::from(arrival.line.is_some());
+            self.offs.extend(arrival.off().filter(|off| off.abs() > SKEW));
+        }
+        let Some(line) = arrival.line else { return };
+        self.lines += u64::from(!line.is_lost() && !line.is_refused());
+        self.lines_without_order += u64::from(arrival.left_nothing());
+        if let (Some(rows), Some(_), Some(latency)) = (&arrival.order, &line.order_id, line.latency) {
+            let written = rows.order.created_at;
+            self.answered += 1;
+            self.answered_later += u64::from(line.at > written);
+            self.answered_at += u64::from(line.at > written && line.at.minus(latency) <= written);
+        }
+        if let Some(order) = arrival.unknown() {
+            self.unknown += 1;
+            if self.unknown_orders.len() < NAMED && !self.unknown_orders.iter().any(|o| o == order.as_str()) {
+                self.unknown_orders.push(order.to_string());
+            }
+        }
+    }
+
+    /// All was added.
+    #[must_use]
+    pub fn ended(mut self) -> Self {
+        self.off = self.offs.len() as u64;
+        let middle = self.offs.len() / 2;
+        self.later = (self.off > 0).then(|| *self.offs.select_nth_unstable(middle).1);
+        self
+    }
+
+    pub fn lacks_lines(&self) -> bool {
+        is_told(self.orders_without_line, self.orders)
+    }
+
+    pub fn lacks_orders(&self) -> bool {
+        is_told(self.lines_without_order, self.lines)
+    }
+
+    pub fn is_off(&self) -> bool {
+        is_told(self.off, self.matched)
+    }
+
+    /// Whether most lines are later than their order, and hardly one less the time that its answer took.
+    pub fn is_of_answers(&self) -> bool {
+        self.answered_later * 2 > self.answered && self.answered_at * 10 >= self.answered_later * 9
+    }
+}
+
+fn is_told(part: u64, all: u64) -> bool {
+    part > 0 && part.saturating_mul(TOLD_FROM) >= all
+}
