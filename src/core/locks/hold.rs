@@ -8,7 +8,7 @@ use super::pauses::Pause;
 use crate::core::time::{Span, Timestamp};
 
 /// How many writes of a hold are remembered.
-const WRITES: usize = 4;
+pub(super) const WRITES: usize = 4;
 
 /// How it came that the lock server has, or may have, somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
