@@ -273,6 +273,24 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
     site.run(&["locks", "audit", "--query", "locks.sql"])
         .fails(2, &["locks.sql gives no row: nothing was audited"]);
     assert_eq!(site.column("SELECT what FROM redis_locks").len(), 37);
+    // A table is read as a file is: blanks and capital letters mean nothing, and what a file may not say it may not.
+    let replaced = |ours: &str, other: &str| select.replace(&format!(" {ours} AS"), &format!(" {other} AS"));
+    for (ours, other) in
+        [("what", "UPPER(what)"), ("who", "CONCAT(' ', who)"), ("lock_name", "CONCAT(lock_name, ' ')")]
+    {
+        std::fs::write(&query, replaced(ours, other)).unwrap();
+        has_every_death(&site.run(&line).ends(5).json());
+    }
+    for (ours, other, column) in [
+        ("ms", "COALESCE(ms, 0)", "lease_ms"),
+        ("ms", "-2", "lease_ms"),
+        ("ms", "NULLIF(ms, 5200)", "lease_ms"),
+        ("host", "NULLIF(host, 'stock-1')", "node"),
+    ] {
+        std::fs::write(&query, replaced(ours, other)).unwrap();
+        let ran = site.run(&["locks", "audit", "--query", "locks.sql"]);
+        ran.fails(2, &["of the lock history", &format!("column {column}")]);
+    }
     site.sql("UPDATE redis_locks SET what = 'grab' WHERE fence = 40");
     std::fs::write(&query, select).unwrap();
     site.run(&["locks", "audit", "--query", "locks.sql"])

@@ -11,7 +11,7 @@ mod business;
 mod event;
 mod found;
 mod hold;
-
+mod instant;
 mod key;
 mod order;
 mod pauses;
