@@ -24,5 +24,6 @@ pub mod files;
 pub mod program;
 pub mod providers;
 pub mod report;
+mod signals;
 pub mod store;
 pub mod trials;

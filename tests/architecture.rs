@@ -10,18 +10,19 @@ mod source;
 use source::{Source, files, paths, sources};
 
 /// Who may import whom. `error` is open to all, and every module to itself.
-const MAY_IMPORT: [(&str, &[&str]); 15] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("lib", &[]),
     ("main", &["cli"]),
     ("cli", &["commands", "config", "report"]),
     ("commands", &["check", "config", "core", "store", "execute", "providers", "files", "report", "trials"]),
     ("check", &["config", "core", "store", "execute"]),
     ("config", &["core", "store", "execute", "providers", "report"]),
-    ("execute", &["core", "store", "providers", "program"]),
+    ("execute", &["core", "store", "providers", "program", "signals"]),
     ("store", &["core"]),
     ("providers", &["core", "store", "program"]),
-    ("trials", &["core", "program"]),
+    ("trials", &["core", "program", "signals"]),
     ("program", &[]),
+    ("signals", &[]),
     ("files", &["core"]),
     ("report", &["core"]),
     ("core", &[]),

@@ -7,6 +7,8 @@ mod audit;
 mod common;
 #[path = "locks/input.rs"]
 mod input;
+#[path = "locks/judged.rs"]
+mod judged;
 #[path = "locks/redis.rs"]
 mod redis;
 #[path = "locks/rules.rs"]

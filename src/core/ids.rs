@@ -8,6 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+/// The tenant of a row that names none (contract, section 1).
+pub const DEFAULT_TENANT: &str = "default";
+
 /// How many bytes of an id stand in the value itself.
 pub const INLINE: usize = 23;
 

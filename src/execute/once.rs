@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use rustix::process::Signal;
-use tokio::signal::unix::{Signal as Heard, SignalKind, signal};
 
 use super::child::{self, Echo, Ended, Running};
 use crate::core::idempotency::{
@@ -21,6 +20,7 @@ use crate::core::ids::{IdempotencyKey, TenantId};
 use crate::core::output::{Capture, Output, Stream};
 use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
+use crate::signals::Signals;
 use crate::store::Store;
 use crate::store::idempotency::{Finished, Hold, Holder, Outcome};
 
@@ -480,30 +480,6 @@ impl Once<'_> {
             "find out whether it happened, then: onefold once settle {} --as succeeded|failed --because TEXT",
             self.request.key
         )
-    }
-}
-
-/// Signals that are handed on to the command.
-struct Signals([(Heard, Signal); 3]);
-
-impl Signals {
-    fn listen() -> Result<Self> {
-        let listen =
-            |kind| signal(kind).map_err(|e| Error::failure(format!("signals cannot be listened for: {e}")));
-        Ok(Self([
-            (listen(SignalKind::interrupt())?, Signal::INT),
-            (listen(SignalKind::terminate())?, Signal::TERM),
-            (listen(SignalKind::hangup())?, Signal::HUP),
-        ]))
-    }
-
-    async fn next(&mut self) -> Signal {
-        let [(interrupt, int), (terminate, term), (hangup, hup)] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => *int,
-            _ = terminate.recv() => *term,
-            _ = hangup.recv() => *hup,
-        }
     }
 }
 

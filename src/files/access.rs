@@ -17,6 +17,7 @@ use super::lines::{
 use super::mangled::{Mangled, mangled};
 use super::options::Encoding;
 use super::records::{Record, Records};
+use crate::core::ids::DEFAULT_TENANT;
 use crate::core::status::status_type;
 use crate::core::time::Span;
 use crate::core::trace::access::AccessLine;
@@ -211,7 +212,7 @@ impl Reading<'_> {
         }
         (self.take)(AccessLine {
             at,
-            tenant_id: text(AccessColumn::Tenant).unwrap_or("default").into(),
+            tenant_id: text(AccessColumn::Tenant).unwrap_or(DEFAULT_TENANT).into(),
             request_id: request_id.to_owned(),
             source: source.to_owned(),
             attempt,

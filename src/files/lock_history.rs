@@ -1,14 +1,14 @@
 //! A lock history, line by line: CSV, or a JSON object a line. It may be longer than memory.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use chrono_tz::Tz;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::cells::trim;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
@@ -22,6 +22,10 @@ use crate::core::locks::{Event, EventKind};
 use crate::core::status::status_type;
 use crate::core::time::Span;
 
+/// What Redis says of the lease of a key that does not expire.
+const FOREVER: &str = "-1";
+/// How many members that no event has are named.
+const STRANGE: usize = 20;
 /// How many names of nodes are kept to be shared.
 const NODES: usize = 1 << 16;
 
@@ -93,7 +97,7 @@ pub fn read_lock_history(
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, nodes: HashMap::new(), count: 0 };
     match open_lines(path, options.encoding, &mut faults, &mut notes) {
-        Some(Lines::Objects(input)) => reading.json_lines(input, &mut faults),
+        Some(Lines::Objects(input)) => reading.json_lines(input, &mut faults, &mut notes),
         Some(Lines::Records(records)) => reading.csv(records, &mut faults, &mut notes),
         None => {}
     }
@@ -140,18 +144,22 @@ impl Reading<'_> {
         });
     }
 
-    fn json_lines(&mut self, input: impl BufRead, faults: &mut FileFaults) {
+    fn json_lines(&mut self, input: impl BufRead, faults: &mut FileFaults, notes: &mut Vec<String>) {
         let what = "one JSON object of texts and numbers";
+        let mut strange = BTreeSet::new();
         each_object(input, what, faults, |line, text, faults| {
             let options = self.options;
             let mut json = serde_json::Deserializer::from_slice(text);
-            let object = Members(options).deserialize(&mut json)?;
+            let object = Members { options, strange: &mut strange }.deserialize(&mut json)?;
             json.end()?;
             let cells = object.each_ref().map(|text| text.as_deref().map(trim));
             let place = |column| Place { column: Some(options.name(column)), ..Place::default() };
             self.event(line, &cells, &place, faults);
             Ok(())
         });
+        for name in strange {
+            notes.push(format!("a member that no event has is left aside: {}", Quoted(&name)));
+        }
     }
 
     fn event<'p>(
@@ -220,8 +228,7 @@ fn event(
     let token = cell(LockColumn::Token).map(str::parse::<i64>).transpose();
     let token = token.map_err(|_| (LockColumn::Token, Problem::new("not a whole number")))?;
     let lease = match cell(LockColumn::LeaseMs) {
-        // What Redis says of a key that does not expire.
-        None | Some("-1") if kind != EventKind::Pause => None,
+        None | Some(FOREVER) if kind != EventKind::Pause => None,
         text => Some(milliseconds(text.unwrap_or_default()).ok_or_else(|| {
             (
                 LockColumn::LeaseMs,
@@ -243,6 +250,7 @@ fn event(
         owner: owner.map(str::to_owned),
         token,
         lease,
+        is_forever: cell(LockColumn::LeaseMs) == Some(FOREVER),
         at,
         node: cell(LockColumn::Node).map(shared),
         done,
@@ -303,7 +311,11 @@ impl Header {
 }
 
 /// Reads the members of one object that an event has, as texts.
-struct Members<'o>(&'o LockOptions);
+struct Members<'o> {
+    options: &'o LockOptions,
+    /// The first names of members that no event has.
+    strange: &'o mut BTreeSet<String>,
+}
 
 /// A text, a number, true or false as text; null as an empty one.
 struct Scalar<'a>(Cow<'a, str>);
@@ -326,9 +338,16 @@ impl<'de> Visitor<'de> for Members<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut texts = Self::Value::default();
         while let Some(Scalar(name)) = members.next_key()? {
-            match self.0.column(&name) {
-                Some(column) => texts[column as usize] = Some(members.next_value::<Scalar<'_>>()?.0),
-                None => _ = members.next_value::<IgnoredAny>()?,
+            let Some(column) = self.options.column(&name) else {
+                members.next_value::<IgnoredAny>()?;
+                if self.strange.len() < STRANGE && !self.strange.contains(&*name) {
+                    self.strange.insert(name.into_owned());
+                }
+                continue;
+            };
+            // Which of two is meant nobody knows.
+            if texts[column as usize].replace(members.next_value::<Scalar<'_>>()?.0).is_some() {
+                return Err(A::Error::custom(format!("the member {} stands in it twice", Quoted(&name))));
             }
         }
         Ok(texts)

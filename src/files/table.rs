@@ -5,6 +5,7 @@ use Kind::*;
 use Need::*;
 
 use super::cells::{Cell, Cells};
+use crate::core::ids::DEFAULT_TENANT;
 use crate::core::ledger::{Hold, Message, Order, Payment};
 use crate::core::status::Ledger;
 
@@ -110,7 +111,7 @@ macro_rules! table {
 
 table!(Order in Orders {
     order_id: Id, Required;
-    tenant_id: Id, Default("default");
+    tenant_id: Id, Default(DEFAULT_TENANT);
     user_id: Id, Required;
     show_id: Id, Required;
     session_id: Id, Nullable;
@@ -128,7 +129,7 @@ table!(Order in Orders {
 
 table!(Payment in Payments {
     payment_id: Id, Required;
-    tenant_id: Id, Default("default");
+    tenant_id: Id, Default(DEFAULT_TENANT);
     order_id: Id, Nullable;
     user_id: Id, Required;
     show_id: Id, Required;
@@ -146,7 +147,7 @@ table!(Payment in Payments {
 
 table!(Hold in Inventory {
     hold_id: Id, Required;
-    tenant_id: Id, Default("default");
+    tenant_id: Id, Default(DEFAULT_TENANT);
     order_id: Id, Nullable;
     user_id: Id, Required;
     show_id: Id, Required;
@@ -161,7 +162,7 @@ table!(Hold in Inventory {
 
 table!(Message in Messages {
     message_id: Id, Required;
-    tenant_id: Id, Default("default");
+    tenant_id: Id, Default(DEFAULT_TENANT);
     message_key: Id, Nullable;
     topic: Name, Required;
     order_id: Id, Nullable;

@@ -6,7 +6,7 @@ use futures_util::TryStreamExt as _;
 use super::Store;
 use super::rows::Reader;
 use super::sql::{Statement, Values, statements};
-use crate::core::ids::TenantId;
+use crate::core::ids::{DEFAULT_TENANT, TenantId};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
 use crate::core::trace::access::AccessLine;
@@ -66,7 +66,7 @@ fn line(row: &Reader<'_>) -> Result<AccessLine> {
     };
     Ok(AccessLine {
         at: row.time("at_us")?,
-        tenant_id: text("tenant_id")?.map_or_else(|| TenantId::from("default"), TenantId::from),
+        tenant_id: text("tenant_id")?.map_or_else(|| TenantId::from(DEFAULT_TENANT), TenantId::from),
         request_id: needed("request_id")?,
         source: needed("source")?,
         attempt: at_least("attempt", 1)?.unwrap_or(1),

@@ -43,8 +43,12 @@ impl Store {
 }
 
 fn event(row: &Reader<'_>, line: u64) -> Result<Event> {
-    let kind: EventKind = row.parsed("event")?;
-    let text = |column| row.text(column).map(|text| text.filter(|text| !text.is_empty()));
+    let text = |column| {
+        let text = row.text(column)?.map(|text| text.trim().to_owned());
+        Ok::<_, Error>(text.filter(|text| !text.is_empty()))
+    };
+    let kind = text("event")?.unwrap_or_default().to_ascii_lowercase();
+    let kind: EventKind = kind.parse().map_err(|e| row.bad("event", format!("{kind:?} is {e}")))?;
     let (key, owner, node) = (text("lock_key")?, text("owner")?, text("node")?);
     if kind.needs_key() && key.is_none() {
         return Err(row.bad("lock_key", format!("{kind} needs a key")));
@@ -52,21 +56,29 @@ fn event(row: &Reader<'_>, line: u64) -> Result<Event> {
     if kind.needs_owner() && owner.is_none() {
         return Err(row.bad("owner", format!("{kind} needs an owner")));
     }
+    let is_pause = kind == EventKind::Pause;
+    if is_pause && owner.is_none() && node.is_none() {
+        return Err(row.bad("node", "a pause needs an owner or a node"));
+    }
     let result = text("result")?;
     let done = match &result {
         None => Some(true),
         Some(result) => Event::is_done(result),
     };
+    let lease_ms = row.int_or_null("lease_ms")?;
+    let is_unending = !is_pause && matches!(lease_ms, None | Some(-1));
+    let lease = lease_ms.filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1000)).map(Span::from_micros);
+    if lease.is_none() && !is_unending {
+        return Err(row.bad("lease_ms", "not a number of milliseconds, at least 1"));
+    }
     Ok(Event {
         line,
         key: key.unwrap_or_default(),
         kind,
         owner,
         token: row.int_or_null("token")?,
-        lease: row
-            .int_or_null("lease_ms")?
-            .filter(|ms| *ms > 0)
-            .map(|ms| Span::from_micros(ms.saturating_mul(1000))),
+        lease,
+        is_forever: lease_ms == Some(-1),
         at: row.time("at_us")?,
         node: node.map(Into::into),
         done: done.ok_or_else(|| row.bad("result", "neither ok nor refused"))?,

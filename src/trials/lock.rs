@@ -13,13 +13,16 @@ use crate::core::locks::Event;
 use crate::core::time::Span;
 use crate::error::{Error, Result};
 use crate::program::{self, Failure};
+use crate::signals::Signals;
 
 /// The lease of a lock of its own, and the one that it is renewed to, in milliseconds. They lie so far apart that a
 /// lease which was renewed is known from one that was not however long the code took.
 const OWN_LEASE_MS: u64 = 15_000;
 const RENEWED_MS: u64 = 30_000;
-/// The lease of the next holder's lock, in milliseconds: none that code would set by itself.
-const THEIR_LEASE_MS: u64 = 47_311;
+/// What is left of the next holder's lease, in milliseconds: more than code asks for, as much as it asks for, as much as
+/// is left of its own lock, and less than all of them. So code that looks at the lease and not at whose it is acts on one
+/// of them as it does on its own. The least is more than a program may take, so that it cannot end by itself meanwhile.
+const THEIR_LEASES_MS: [u64; 4] = [47_311, RENEWED_MS, OWN_LEASE_MS, 12_011];
 /// How far a lease may be from what was asked for: some count it in seconds.
 pub const TOLERANCE_MS: u64 = 1_000;
 /// How far Redis and this process may be apart in counting how long something took.
@@ -27,8 +30,15 @@ const ROUNDING_MS: u64 = 100;
 /// How long a program of the site may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Who let its lease end, and who holds the lock by now.
-const MINE: &str = "onefold-first-holder";
-const THEIRS: &str = "onefold-next-holder";
+const MINE: &str = "onefold-trial:holder-a";
+const THEIRS: &str = "onefold-trial:holder-b";
+/// Other values that the next holder may have, and how they differ: code that does not compare the whole of it takes
+/// them for its own.
+const LIKE_MINE: [(&str, &str); 3] = [
+    ("its value differs in its first letter only, a capital one", "Onefold-trial:holder-a"),
+    ("its value begins as the first holder's does", "onefold-trial:holder-a1"),
+    ("the first holder's value begins as its does", "onefold-trial:holder-"),
+];
 /// How often Redis is asked to stop a script: it hears of that only when it finds the script slow.
 const KILLS: usize = 3;
 /// Errors by which a server says how it is, whatever it was asked.
@@ -93,14 +103,14 @@ impl Way {
     ///
     /// # Errors
     /// Usage, where it cannot be run or does not end; failure, where Redis cannot be asked.
-    async fn run(&self, bench: &mut Bench<'_>, key: &str) -> Result<Ran> {
+    async fn run(&self, lines: &mut Lines, key: &str) -> Result<Ran> {
         let lease = RENEWED_MS.to_string();
         match self {
             Self::Script { text, .. } => {
                 let mut command = redis::cmd("EVAL");
                 command.arg(text).arg(1).arg(key).arg(MINE).arg(&lease);
-                match bench.redis.try_ask::<Value>(&command).await {
-                    Err(e) if e.is_timeout() => Err(self.stopped(bench).await),
+                match lines.redis.try_ask::<Value>(&command).await {
+                    Err(e) if e.is_timeout() => Err(self.stopped(lines).await),
                     answered => self.told(answered),
                 }
             }
@@ -110,7 +120,7 @@ impl Way {
                     let word = word.replace("{key}", key).replace("{value}", MINE);
                     command.arg(word.replace("{lease_ms}", &lease));
                 }
-                self.told(bench.redis.try_ask::<Value>(&command).await)
+                self.told(lines.redis.try_ask::<Value>(&command).await)
             }
             Self::Program(path) => {
                 let input = json!({ "key": key, "value": MINE, "lease_ms": RENEWED_MS });
@@ -152,11 +162,11 @@ impl Way {
 
     /// Stops a script that does not end, for nobody else is served meanwhile. Its key was set a moment before, so that
     /// it is no other client's script that runs.
-    async fn stopped(&self, bench: &mut Bench<'_>) -> Error {
+    async fn stopped(&self, lines: &mut Lines) -> Error {
         let Self::Script { path, .. } = self else { return Error::failure("redis: no answer") };
         let late = format!("{}: the script did not end in time", path.display());
         for _ in 0..KILLS {
-            let kill = bench.rescue.try_ask::<Value>(redis::cmd("SCRIPT").arg("KILL")).await;
+            let kill = lines.rescue.try_ask::<Value>(redis::cmd("SCRIPT").arg("KILL")).await;
             match kill {
                 Ok(_) => {
                     return Error::usage(format!("{late}, and was stopped (SCRIPT KILL)"))
@@ -244,6 +254,13 @@ pub struct Trial {
 /// Where code is tried.
 pub struct Bench<'s> {
     server: &'s Server,
+    lines: Lines,
+    /// Whoever interrupts a trial leaves neither a script that runs nor a key.
+    signals: Signals,
+}
+
+/// The ways to Redis.
+struct Lines {
     redis: Connection,
     /// Made before anything runs: while a script does, nobody is let in.
     rescue: Connection,
@@ -253,7 +270,8 @@ impl<'s> Bench<'s> {
     /// # Errors
     /// As [`Server::connect`].
     pub async fn new(server: &'s Server) -> Result<Self> {
-        Ok(Self { server, redis: server.connect().await?, rescue: server.connect().await? })
+        let lines = Lines { redis: server.connect().await?, rescue: server.connect().await? };
+        Ok(Self { server, lines, signals: Signals::listen()? })
     }
 
     /// Tries a release or a renewal on a lock of its own, on the next holder's, and on none.
@@ -273,9 +291,7 @@ impl<'s> Bench<'s> {
         };
         let holds = found == expected;
         let own = Trial { act, on: "its own lock", expected, found, told_done, holds };
-        let next = self.after("next", Some((THEIRS, THEIR_LEASE_MS)), way).await?;
-        let found = next.key.of_next(next.took_ms);
-        let next = in_vain(act, "the next holder's lock", UNTOUCHED, found, &next.ran);
+        let next = self.on_next(act, way).await?;
         let none = self.after("none", None, way).await?;
         let found = match none.key {
             Key::Gone => NONE,
@@ -284,17 +300,53 @@ impl<'s> Bench<'s> {
         Ok([own, next, in_vain(act, "no lock", NONE, found, &none.ran)])
     }
 
+    /// On locks of next holders, until one of them is not left alone.
+    async fn on_next(&mut self, act: Act, way: &Way) -> Result<Trial> {
+        let leases = THEIR_LEASES_MS.map(|ms| (format!("with {} left", seconds(ms)), THEIRS, ms));
+        let alike = LIKE_MINE.map(|(how, value)| (format!("where {how}"), value, OWN_LEASE_MS));
+        let [plain, others @ ..] = leases;
+        let mut trial = self.on_one(act, way, plain.1, plain.2).await?;
+        for (how, value, ms) in others.into_iter().chain(alike) {
+            if !trial.holds {
+                break;
+            }
+            trial = self.on_one(act, way, value, ms).await?;
+            if !trial.holds {
+                trial.found = format!("{}, {how}", trial.found);
+            }
+        }
+        Ok(trial)
+    }
+
+    async fn on_one(&mut self, act: Act, way: &Way, value: &str, ms: u64) -> Result<Trial> {
+        let next = self.after("next", Some((value, ms)), way).await?;
+        let found = next.key.of_next(value, ms, next.took_ms);
+        Ok(in_vain(act, "the next holder's lock", UNTOUCHED, found, &next.ran))
+    }
+
     /// Runs the code on a key that holds this value for so many milliseconds, and removes the key.
     async fn after(&mut self, name: &str, before: Option<(&str, u64)>, way: &Way) -> Result<Left> {
         let name = self.server.key(name);
         let began = Instant::now();
         if let Some((value, ms)) = before {
-            self.redis.set(&name, value, ms).await?;
+            self.lines.redis.set(&name, value, ms).await?;
         }
-        let ran = way.run(self, &name).await;
+        let ran = tokio::select! {
+            ran = way.run(&mut self.lines, &name) => Some(ran),
+            _ = self.signals.next() => None,
+        };
+        let ran = match (ran, way) {
+            (Some(ran), _) => ran,
+            // A script goes on though nobody waits for its answer.
+            (None, Way::Script { .. }) => {
+                let stopped = way.stopped(&mut self.lines).await;
+                Err(Error::failure(format!("interrupted; {stopped}")))
+            }
+            (None, _) => Err(Error::failure("interrupted")),
+        };
         let key = self.key(&name).await;
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let removed = self.redis.del(&name).await;
+        let removed = self.lines.redis.del(&name).await;
         // Why the code failed says more than why the key could not be read.
         let (ran, key) = (ran?, key?);
         removed?;
@@ -302,9 +354,9 @@ impl<'s> Bench<'s> {
     }
 
     async fn key(&mut self, name: &str) -> Result<Key> {
-        let left_ms: i64 = self.redis.ask(redis::cmd("PTTL").arg(name)).await?;
+        let left_ms: i64 = self.lines.redis.ask(redis::cmd("PTTL").arg(name)).await?;
         let lease_ms = u64::try_from(left_ms).ok();
-        match self.redis.try_ask::<Option<Vec<u8>>>(redis::cmd("GET").arg(name)).await {
+        match self.lines.redis.try_ask::<Option<Vec<u8>>>(redis::cmd("GET").arg(name)).await {
             Ok(None) => Ok(Key::Gone),
             Ok(Some(value)) => Ok(Key::There { value, lease_ms }),
             // A list or a hash is there in its place.
@@ -372,16 +424,16 @@ impl Key {
     }
 
     /// Of a lock that one has released or renewed who no longer held it.
-    fn of_next(&self, took_ms: u64) -> &'static str {
+    fn of_next(&self, theirs: &str, their_lease_ms: u64, took_ms: u64) -> &'static str {
         let (value, lease_ms) = match self {
             Self::Gone => return "it is gone, as by a bare DEL: the next holder is robbed",
             Self::There { value, lease_ms } => (value, lease_ms),
         };
         match lease_ms {
-            _ if value != THEIRS.as_bytes() => "it holds another value: the next holder is robbed",
+            _ if value != theirs.as_bytes() => "it holds another value: the next holder is robbed",
             None => "it does not expire any more",
-            Some(ms) if *ms > THEIR_LEASE_MS => "its lease is longer, as by a bare PEXPIRE",
-            Some(ms) if ms + took_ms + ROUNDING_MS < THEIR_LEASE_MS => {
+            Some(ms) if *ms > their_lease_ms => "its lease is longer, as by a bare PEXPIRE",
+            Some(ms) if ms + took_ms + ROUNDING_MS < their_lease_ms => {
                 "its lease is shorter, as by a bare PEXPIRE"
             }
             Some(_) => UNTOUCHED,

@@ -288,8 +288,106 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
     site.run(&["locks", "audit", "--query", "locks.sql"])
         .fails(2, &["locks.sql gives no row: nothing was audited"]);
     assert_eq!(site.column("SELECT what FROM redis_locks").len(), 37);
+    // A table is read as a file is: blanks and capital letters mean nothing, and what a file may not say it may not.
+    let replaced = |ours: &str, other: &str| select.replace(&format!(" {ours} AS"), &format!(" {other} AS"));
+    for (ours, other) in
+        [("what", "UPPER(what)"), ("who", "CONCAT(' ', who)"), ("lock_name", "CONCAT(lock_name, ' ')")]
+    {
+        std::fs::write(&query, replaced(ours, other)).unwrap();
+        has_every_death(&site.run(&line).ends(5).json());
+    }
+    for (ours, other, column) in [
+        ("ms", "COALESCE(ms, 0)", "lease_ms"),
+        ("ms", "-2", "lease_ms"),
+        ("ms", "NULLIF(ms, 5200)", "lease_ms"),
+        ("host", "NULLIF(host, 'stock-1')", "node"),
+    ] {
+        std::fs::write(&query, replaced(ours, other)).unwrap();
+        let ran = site.run(&["locks", "audit", "--query", "locks.sql"]);
+        ran.fails(2, &["of the lock history", &format!("column {column}")]);
+    }
     site.sql("UPDATE redis_locks SET what = 'grab' WHERE fence = 40");
     std::fs::write(&query, select).unwrap();
     site.run(&["locks", "audit", "--query", "locks.sql"])
         .fails(2, &["row 1 of the lock history", "column event"]);
+}
+
+/// What came of a history of one lock beside the fixture's ledgers, of which this is the one tenant.
+fn came_of(key: &str, tenant: &str, lines: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["orders.csv", "payments.csv", "inventory.csv", "messages.csv"] {
+        let mut reader = csv::Reader::from_path(fixture(name)).unwrap();
+        let mut writer = csv::Writer::from_path(folder.path().join(name)).unwrap();
+        writer.write_record(reader.headers().unwrap()).unwrap();
+        for row in reader.records() {
+            let row = row.unwrap();
+            writer
+                .write_record(row.iter().map(|cell| if cell == "default" { tenant } else { cell }))
+                .unwrap();
+        }
+    }
+    let history = lines.iter().fold("event,owner,lease_ms,at,key\n".to_owned(), |text, line| {
+        let (what, at) = line.rsplit_once(' ').unwrap();
+        text + &format!("{what},2026-11-11T12:14:{at}Z,{key}\n")
+    });
+    std::fs::write(folder.path().join("locks.csv"), history).unwrap();
+    let line = ["locks", "audit", "locks.csv", "--files", "."];
+    run(program().current_dir(folder.path()).args(line), &line)
+}
+
+#[test]
+fn what_one_holder_did_twice_did_not_come_of_two() {
+    // The ledgers have releases of 07.120 and of 09.300.
+    let both =
+        ["acquire,A,5000 00", "acquire,B,5000 06", "write,A, 07.120", "write,B, 09.300", "release,B, 10"];
+    let joined = "DOUBLE_RELEASE: 1 in the ledgers, 1 while two held their lock";
+    came_of("hold:H-88", "default", &both).ends(5).prints(joined);
+    for lines in [
+        // Both by the first one, before the second one came.
+        &["acquire,A,30000 06", "write,A, 07.120", "write,A, 09.300", "acquire,B,5000 20", "release,B, 21"][..],
+        &["acquire,A,30000 06", "acquire,B,5000 20", "release,B, 21"],
+        // Both by the second one.
+        &[
+            "acquire,A,5000 00",
+            "acquire,B,9000 06",
+            "write,A, 06.5",
+            "write,B, 07.120",
+            "write,B, 09.300",
+            "release,B, 10",
+        ],
+        &["acquire,A,5000 00", "acquire,B,9000 06", "write,A, 06.5", "release,B, 10"],
+        // Each by one of them, and not while both held it.
+        &[
+            "acquire,A,2000 06",
+            "write,A, 07.120",
+            "acquire,B,5000 08.1",
+            "write,A, 08.2",
+            "write,B, 09.300",
+            "release,B, 10",
+        ],
+        // By others.
+        &["acquire,A,5000 00", "acquire,B,9000 03", "write,A, 03.5", "write,B, 04", "release,B, 10"],
+    ] {
+        let told = came_of("hold:H-88", "default", lines).ends(5);
+        told.prints("DOUBLE_RELEASE: 1 in the ledgers, 0 while two held their lock");
+    }
+    // Without a line of what they wrote, time says who it was.
+    let untold = ["acquire,A,5000 00", "acquire,B,5000 06", "release,A, 08", "release,B, 10"];
+    came_of("hold:H-88", "default", &untold[..]).prints(joined).prints("12:14:07.120Z by one of the two");
+}
+
+#[test]
+fn a_key_that_names_a_tenant_names_nothing_of_another() {
+    let both =
+        ["acquire,A,5000 00", "acquire,B,5000 06", "write,A, 07.120", "write,B, 09.300", "release,B, 10"];
+    for (key, tenant, n) in [
+        ("default:hold:H-88", "default", 1),
+        ("acme:hold:H-88", "acme", 1),
+        ("hold:H-88", "acme", 1),
+        ("prod:hold:H-88", "acme", 1),
+        ("default:hold:H-88", "acme", 0),
+    ] {
+        let joined = format!("DOUBLE_RELEASE: 1 in the ledgers, {n} while two held their lock");
+        came_of(key, tenant, &both).ends(5).prints(&joined);
+    }
 }

@@ -108,6 +108,60 @@ fn the_next_holders_lease_is_its_own_too() {
 }
 
 #[test]
+fn code_that_looks_at_the_lease_or_at_a_part_of_the_value_robs_the_next_holder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lock.lua");
+    let on_next = |flag: &str, text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let json = check(&[flag, path.to_str().unwrap(), "--json"]).ends(5).json();
+        let trial = json["trials"].as_array().unwrap().iter().find(|t| t["holds"] == false).unwrap().clone();
+        assert_eq!(trial["on"], "the next holder's lock", "{text}");
+        trial["found"].as_str().unwrap().to_owned()
+    };
+    for command in ["PEXPIRE {key} {lease_ms} GT", "EXPIRE {key} 30 GT", "PEXPIRE {key} {lease_ms} XX"] {
+        let json = check(&["--renew-command", command, "--json"]).ends(5).json();
+        assert!(
+            wrong(&json).contains(&"renewal of the next holder's lock".to_owned()),
+            "{command}: {json:#}"
+        );
+    }
+    let left = "local left = redis.call('PTTL', KEYS[1])\n";
+    for (when, then) in [("left <= ARGV[2] / 2", "15s"), ("left < 13000", "12s")] {
+        let is_it = format!("redis.call('GET', KEYS[1]) == ARGV[1] or left > 0 and {when}");
+        let code = |what: &str| format!("{left}if {is_it} then return redis.call({what}) end return 0");
+        let longer = format!("its lease is longer, as by a bare PEXPIRE, with {then} left");
+        assert_eq!(on_next("--renew", &code("'PEXPIRE', KEYS[1], ARGV[2]")), longer, "{when}");
+        let gone = format!("it is gone, as by a bare DEL: the next holder is robbed, with {then} left");
+        assert_eq!(on_next("--release", &code("'DEL', KEYS[1]")), gone, "{when}");
+    }
+    for (compared, how) in [
+        ("string.match(v, '^[^:]+') == string.match(ARGV[1], '^[^:]+')", ""),
+        ("#v == #ARGV[1]", ""),
+        ("string.sub(v, 1, -2) == string.sub(ARGV[1], 1, -2)", ""),
+        (
+            "string.sub(v, 2) == string.sub(ARGV[1], 2)",
+            ", where its value differs in its first letter only, a capital one",
+        ),
+        (
+            "string.lower(v) == string.lower(ARGV[1])",
+            ", where its value differs in its first letter only, a capital one",
+        ),
+        (
+            "string.sub(v, -1) == string.sub(ARGV[1], -1)",
+            ", where its value differs in its first letter only, a capital one",
+        ),
+        ("string.sub(v, 1, #ARGV[1]) == ARGV[1]", ", where its value begins as the first holder's does"),
+        ("string.sub(ARGV[1], 1, #v) == v", ", where the first holder's value begins as its does"),
+    ] {
+        let release = format!(
+            "local v = redis.call('GET', KEYS[1])\nif v and ({compared}) then return redis.call('DEL', KEYS[1]) end return 0"
+        );
+        let gone = format!("it is gone, as by a bare DEL: the next holder is robbed{how}");
+        assert_eq!(on_next("--release", &release), gone, "{compared}");
+    }
+}
+
+#[test]
 fn code_that_cannot_run_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let script = |text: &str| {
@@ -170,6 +224,26 @@ fn a_script_that_does_not_end_is_stopped() {
         .fails(2, &["loop.lua: the script did not end", "cannot be stopped", "SHUTDOWN NOSAVE"]);
     let busy = ["token", "drill", "--redis", &redis.1];
     run(program().args(busy), &busy).fails(1, &["BUSY", "SCRIPT KILL"]);
+}
+
+#[test]
+fn whoever_interrupts_a_trial_leaves_neither_a_script_that_runs_nor_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let redis = OwnRedis::start(folder.path());
+    std::fs::write(folder.path().join("loop.lua"), "while true do end").unwrap();
+    let line = ["locks", "check-script", "--redis", &redis.1, "--release", "loop.lua"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_onefold"));
+    command.current_dir(folder.path()).args(line).stdout(std::process::Stdio::null());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.contains("interrupted; ") && said.contains("SCRIPT KILL"), "{said}");
+    let mut others = redis.connection().expect("others are served again");
+    assert_eq!(others.scan::<String>().unwrap().count(), 0);
 }
 
 #[test]

@@ -41,9 +41,21 @@ pub enum Fate {
     WithoutExpiry,
     /// It takes a lock without expiry and is never heard of again; nobody gets the key any more.
     Vanishes,
+    /// It dies, and the lock server says that its lease has ended.
+    Expires,
+    /// The lock server lets it go before its lease has ended, and gives the key to the next one.
+    ExpiresEarly,
+    /// Somebody tries to steal it, and is refused.
+    StolenFromInVain,
+    /// It writes once it has released, while the next one holds the key.
+    WritesAfterRelease,
+    /// It renews once it has released, and the next one gets the key while that lease runs.
+    RenewsAfterRelease,
+    /// Its renewal is refused, and it stops; the next one gets the key.
+    IsToldAtRenewal,
 }
 
-pub const FATES: [Fate; 17] = [
+pub const FATES: [Fate; 23] = [
     Fate::Clean,
     Fate::Dies,
     Fate::DiesAndIsStolenFrom,
@@ -61,6 +73,12 @@ pub const FATES: [Fate; 17] = [
     Fate::StandsStill,
     Fate::WithoutExpiry,
     Fate::Vanishes,
+    Fate::Expires,
+    Fate::ExpiresEarly,
+    Fate::StolenFromInVain,
+    Fate::WritesAfterRelease,
+    Fate::RenewsAfterRelease,
+    Fate::IsToldAtRenewal,
 ];
 
 impl Fate {
@@ -68,7 +86,15 @@ impl Fate {
     pub fn found(self) -> &'static [LockFinding] {
         use LockFinding::*;
         match self {
-            Self::Clean | Self::Dies | Self::DiesAndIsStolenFrom | Self::WritesLate { taken: false } => &[],
+            Self::Clean
+            | Self::Dies
+            | Self::DiesAndIsStolenFrom
+            | Self::WritesLate { taken: false }
+            | Self::Expires
+            | Self::StolenFromInVain => &[],
+            Self::ExpiresEarly | Self::RenewsAfterRelease => &[GrantedTwice],
+            Self::WritesAfterRelease => &[ForeignWrite],
+            Self::IsToldAtRenewal => &[OwnerMismatch],
             Self::Outlives => &[LeaseOutlived, LongHold, OwnerMismatch],
             Self::DeletesTheNext => &[LeaseOutlived, ForeignRelease, LongHold, OwnerMismatch],
             Self::DeletesTheNextAndAThirdComes => {
@@ -134,6 +160,7 @@ impl Story {
             token: Some(token),
             lease: matches!(kind, EventKind::Acquire | EventKind::Renew | EventKind::Steal)
                 .then(|| ms(LEASE_MS)),
+            is_forever: false,
             at: Timestamp::from_micros(at * 1000),
             node: Some(format!("node-{node}").into()),
             done: true,
@@ -247,6 +274,48 @@ impl Story {
                 self.at(work, Acquire, b).done = false;
                 work
             }
+            Fate::Expires => {
+                self.at(0, Acquire, a);
+                let expire = self.at(LEASE_MS, Expire, a);
+                (expire.owner, expire.token) = (None, None);
+                LEASE_MS
+            }
+            Fate::ExpiresEarly => {
+                self.at(0, Acquire, a);
+                self.at(later, Expire, a);
+                self.at(2 * later, Acquire, b);
+                self.at(3 * later, Release, b);
+                LEASE_MS
+            }
+            Fate::StolenFromInVain => {
+                self.at(0, Acquire, a);
+                self.at(work / 2, Steal, b).done = false;
+                self.at(work, Release, a);
+                work
+            }
+            Fate::WritesAfterRelease => {
+                self.at(0, Acquire, a);
+                self.at(work, Release, a);
+                self.at(work + later, Acquire, b);
+                self.at(work + 2 * later, Write, a);
+                self.at(work + 3 * later, Release, b);
+                work + 3 * later
+            }
+            Fate::RenewsAfterRelease => {
+                self.at(0, Acquire, a);
+                self.at(work, Release, a);
+                self.at(work + later, Renew, a);
+                self.at(work + 2 * later, Acquire, b);
+                self.at(work + 3 * later, Release, b);
+                work + later + LEASE_MS
+            }
+            Fate::IsToldAtRenewal => {
+                self.at(0, Acquire, a);
+                self.at(work, Renew, a).done = false;
+                self.at(work + later, Acquire, b);
+                self.at(2 * work + later, Release, b);
+                2 * work + later
+            }
         };
         self.now_ms += end + gap;
     }
@@ -279,11 +348,11 @@ pub fn judged(events: &[Event], rules: Rules, window: Span) -> (Vec<Found>, Audi
     for event in events {
         in_order.push(event.clone()).unwrap();
         while let Some(event) = in_order.ready() {
-            audit.event(&event, &mut out);
+            audit.event(event, &mut out);
         }
     }
     while let Some(event) = in_order.rest() {
-        audit.event(&event, &mut out);
+        audit.event(event, &mut out);
     }
     let audited = audit.end(&mut out);
     (found, audited)

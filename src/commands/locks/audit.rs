@@ -46,7 +46,9 @@ at is when it began and lease_ms how long it was. Lines are by time, or behind
 by no more than --reorder. --query names a file with one SELECT that gives
 lock_key, event, owner, token, lease_ms, at_us (microseconds), node and result
 out of the database. Ends with 5 where two held a key, a lock was lost or a
-stale write was taken, and no difference of clocks explains it.")]
+write of one who did not hold it was taken, and no difference of clocks explains
+it. Of one instant, whoever holds the key is taken to end before the next one
+gets it, in a file and in a table alike.")]
 pub struct AuditArgs {
     /// The lock history: CSV or JSON lines
     #[arg(value_name = "FILE")]
@@ -128,7 +130,7 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     let mut take = |event: Event| {
         in_order.push(event)?;
         while let Some(event) = in_order.ready() {
-            audit.event(&event, &mut out);
+            audit.event(event, &mut out);
         }
         Ok::<(), Late>(())
     };
@@ -163,7 +165,7 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
         }
     }
     while let Some(event) = in_order.rest() {
-        audit.event(&event, &mut out);
+        audit.event(event, &mut out);
     }
     report.audited = audit.end(&mut out);
     progress.end();

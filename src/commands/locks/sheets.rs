@@ -121,6 +121,8 @@ impl Sheets for AuditReport {
             ("History".to_owned(), text(self.source.as_str())),
             ("Events".to_owned(), number(self.audited.events)),
             ("Keys".to_owned(), number(self.audited.keys)),
+            ("Keys got".to_owned(), number(self.audited.grants)),
+            ("By owners that held no lock, as far as it shows".to_owned(), number(self.audited.unknown)),
             ("First event (UTC)".to_owned(), time(self.audited.first)),
             ("Last event (UTC)".to_owned(), time(self.audited.last)),
             ("Clocks differ by up to".to_owned(), text(self.rules.skew.to_string())),
@@ -159,6 +161,7 @@ impl Sheets for AuditReport {
             "first_at": self.audited.first,
             "last_at": self.audited.last,
             "skew_us": self.rules.skew,
+            "grants": self.audited.grants,
             "by_unknown": self.audited.unknown,
             "tallies": findings,
             "leases_used_percent": {

@@ -24,7 +24,7 @@ pub fn table(config: &Config, audit: &AuditReport, rules: Option<&Path>) -> Repo
     let found = &audit.collected;
     report = report.table(tallies(found));
     if found.tallies.is_empty() {
-        report = report.line("At no time did two hold a key, and nothing shows that they soon will.");
+        report = report.line(all_clear(&audit.audited));
     }
     report = came_of_it(report, audit);
     for (finding, examples) in &found.examples {
@@ -39,6 +39,11 @@ pub fn table(config: &Config, audit: &AuditReport, rules: Option<&Path>) -> Repo
                 Certainty::Proven => "",
                 // It may have let go without a line in the history.
                 Certainty::Possible if example.first.lease_end.is_none() => " (possible)",
+                Certainty::Possible
+                    if example.second.as_ref().is_some_and(|h| h.owner == example.first.owner) =>
+                {
+                    " (possible: it may have asked anew)"
+                }
                 Certainty::Possible => " (possible: clocks may explain it)",
             };
             table.row([example.key.clone(), example.at.to_string(), example.in_words() + possible]);
@@ -66,10 +71,22 @@ fn about(audited: &Audited, audit: &AuditReport) -> String {
         audit.rules.skew
     );
     if audited.unknown > 0 {
-        let by = n(audited.unknown, "release or renewal").replace("renewals", "renewal");
-        text += &format!("; {by} by owners that it never shows acquiring");
+        let events = n(audited.unknown, "event");
+        text += &format!("; {events} by owners that held no lock then, as far as it shows");
     }
     text
+}
+
+/// What a history without a finding shows. It is an all-clear only where somebody held a key, and all could be judged.
+const fn all_clear(audited: &Audited) -> &'static str {
+    match (audited.grants, audited.unknown) {
+        (0, _) => "It shows nobody getting a key: whether two held one cannot be told from it.",
+        (_, 0) => "At no time did two hold a key, and nothing shows that they soon will.",
+        _ => {
+            "Of those that it shows getting a key, no two held it at once. Whether those held it, too, of whom it does \
+             not show that, cannot be told: does it begin too late, or lack lines?"
+        }
+    }
 }
 
 fn tallies(found: &Collected) -> Table {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Rules;
 use super::event::{Event, EventKind};
 use super::found::Found;
+use super::instant;
 use super::key::{Around, KeyState};
 use super::pauses::{Pause, Pauses};
 use super::ratios::Ratios;
@@ -15,6 +16,8 @@ use crate::core::time::{Span, Timestamp};
 /// With so many keys they are looked through for what may be forgotten, and again whenever they are twice as many as
 /// were left.
 const SWEPT_FROM: usize = 1 << 16;
+/// How many events of one instant are put in order together.
+const AT_ONCE: usize = 256;
 /// How many failovers are remembered.
 const FAILOVERS: usize = 1024;
 /// How many keys are named with what their holds took of their leases.
@@ -42,7 +45,10 @@ pub struct Audited {
     pub holds: Ratios,
     /// The keys whose holds took most of their leases, by p95.
     pub longest: Vec<KeyHolds>,
-    /// Releases and renewals by owners that were never seen acquiring: the history begins after them.
+    /// How often a key was got.
+    pub grants: u64,
+    /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: what they mean
+    /// cannot be told.
     pub unknown: u64,
 }
 
@@ -53,6 +59,7 @@ struct Beside {
     pauses: Pauses,
     failovers: VecDeque<Timestamp>,
     holds: Ratios,
+    grants: u64,
     unknown: u64,
 }
 
@@ -64,6 +71,7 @@ impl Beside {
             failovers: &self.failovers,
             overall: &mut self.holds,
             out,
+            grants: &mut self.grants,
             unknown: &mut self.unknown,
         }
     }
@@ -74,7 +82,9 @@ impl Beside {
 pub struct Audit {
     keys: HashMap<String, KeyState>,
     beside: Beside,
-    /// Its holds and unknown are added at the end.
+    /// What came at the newest instant.
+    instant: Vec<Event>,
+    /// Its holds, grants and unknown are added at the end.
     audited: Audited,
     /// With how many keys they are swept.
     sweep_at: usize,
@@ -89,20 +99,28 @@ impl Audit {
                 pauses: Pauses::default(),
                 failovers: VecDeque::new(),
                 holds: Ratios::default(),
+                grants: 0,
                 unknown: 0,
             },
+            instant: Vec::new(),
             audited: Audited::default(),
             sweep_at: SWEPT_FROM,
         }
     }
 
-    /// Takes the next event, by time; `out` is given what has become certain.
-    pub fn event(&mut self, event: &Event, out: &mut dyn FnMut(Found)) {
+    /// Takes the next event, by time; `out` is given what has become certain. In which order those of one instant are
+    /// given is all the same: [`instant::order`](super::instant) says which came first.
+    pub fn event(&mut self, event: Event, out: &mut dyn FnMut(Found)) {
+        let is_later = self.instant.first().is_some_and(|first| first.at < event.at);
+        if is_later || self.instant.len() >= AT_ONCE {
+            self.settle_instant(out);
+        }
         self.audited.events += 1;
         self.audited.first.get_or_insert(event.at);
         self.audited.last = Some(event.at);
         match event.kind {
-            EventKind::Pause => {
+            EventKind::Pause | EventKind::Failover if event.key.is_empty() && !event.done => {}
+            EventKind::Pause if event.done => {
                 let lasted = event.lease.unwrap_or(Span::from_micros(0));
                 self.beside.pauses.add(
                     event.owner.as_ref(),
@@ -116,23 +134,37 @@ impl Audit {
                     self.beside.failovers.pop_front();
                 }
             }
-            _ => self.of_key(event, out),
+            _ => self.instant.push(event),
         }
+    }
+
+    /// Judges what came at the newest instant.
+    fn settle_instant(&mut self, out: &mut dyn FnMut(Found)) {
+        let Some(at) = self.instant.first().map(|first| first.at) else { return };
+        let mut events = std::mem::take(&mut self.instant);
+        events.sort_by(|a, b| a.key.cmp(&b.key));
+        for of_key in events.chunk_by(|a, b| a.key == b.key) {
+            self.of_key(of_key, out);
+        }
+        events.clear();
+        self.instant = events;
         if self.keys.len() >= self.sweep_at {
-            self.sweep(event.at, out);
+            self.sweep(at, out);
             self.sweep_at = SWEPT_FROM.max(2 * self.keys.len());
         }
     }
 
-    fn of_key(&mut self, event: &Event, out: &mut dyn FnMut(Found)) {
+    /// Events of one key and one instant, one at the least.
+    fn of_key(&mut self, events: &[Event], out: &mut dyn FnMut(Found)) {
         let mut around = self.beside.around(out);
-        if let Some(state) = self.keys.get_mut(&event.key) {
-            return state.take(event, &mut around);
+        let key = &events[0].key;
+        if let Some(state) = self.keys.get_mut(key) {
+            return instant::take(state, events, &mut around);
         }
         let mut state = KeyState::default();
-        state.take(event, &mut around);
+        instant::take(&mut state, events, &mut around);
         self.audited.keys += 1;
-        self.keys.insert(event.key.clone(), state);
+        self.keys.insert(key.clone(), state);
     }
 
     /// How many keys something is kept of.
@@ -157,6 +189,7 @@ impl Audit {
     /// The history is at its end.
     #[must_use]
     pub fn end(mut self, out: &mut dyn FnMut(Found)) -> Audited {
+        self.settle_instant(out);
         let now = self.audited.last.unwrap_or(Timestamp::from_micros(0));
         let mut keys: Vec<_> = self.keys.drain().collect();
         keys.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -165,7 +198,8 @@ impl Audit {
             state.end(key, now, &mut around);
             name(&mut self.audited.longest, key, &state.ratios);
         }
-        Audited { holds: self.beside.holds, unknown: self.beside.unknown, ..self.audited }
+        let Beside { holds, grants, unknown, .. } = self.beside;
+        Audited { holds, grants, unknown, ..self.audited }
     }
 }
 

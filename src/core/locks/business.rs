@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::found::{Certainty, Found, Holder, LockFinding, in_words};
+use super::hold::WRITES;
 use crate::core::findings::is_release;
-use crate::core::ids::{OrderId, TenantId};
+use crate::core::ids::{DEFAULT_TENANT, OrderId, TenantId};
 use crate::core::ledger::{Hold, Ledgers, Message};
 use crate::core::plan::PlannedIntent;
 use crate::core::status::status_type;
@@ -27,8 +28,19 @@ pub struct Act {
     /// The message or order that was written.
     pub id: String,
     pub at: Timestamp,
-    /// Who held the lock then; `None` where either may have done it.
-    pub by: Option<String>,
+    pub by: Doer,
+}
+
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doer {
+    First,
+    Second,
+    /// One of the two: both held the lock then.
+    Either,
+    /// Neither held it then, or wrote then.
+    Unknown,
 }
 
 /// Something that was done twice while two held its lock.
@@ -65,9 +77,11 @@ impl Duplicate {
         let acts: Vec<_> = self
             .acts
             .iter()
-            .map(|act| match &act.by {
-                Some(by) => format!("{} by {by}", act.at),
-                None => format!("{} by one of the two", act.at),
+            .map(|act| match (act.by, &self.second) {
+                (Doer::First, _) => format!("{} by {}", act.at, in_words(&self.first)),
+                (Doer::Second, Some(second)) => format!("{} by {}", act.at, in_words(second)),
+                (Doer::Either, _) => format!("{} by one of the two", act.at),
+                (Doer::Second | Doer::Unknown, _) => format!("{} by whom is not known", act.at),
             })
             .collect();
         let mut text = format!("{} {done}: {}", self.what, acts.join(", "));
@@ -97,6 +111,8 @@ struct Subject {
 #[derive(Debug)]
 pub struct Business {
     skew: Span,
+    /// What a key may name as its tenant.
+    tenants: BTreeSet<String>,
     subjects: Vec<Subject>,
     by_name: HashMap<String, Vec<usize>>,
     /// By subject, of several the first that is proven.
@@ -118,8 +134,13 @@ impl Business {
                 releases.entry((&message.tenant_id, order_id)).or_default().push(message);
             }
         }
-        let mut business =
-            Self { skew, subjects: Vec::new(), by_name: HashMap::new(), joined: BTreeMap::new() };
+        let tenants = ledgers.orders.iter().map(|o| &o.tenant_id);
+        let tenants = tenants.chain(ledgers.payments.iter().map(|p| &p.tenant_id));
+        let tenants = tenants.chain(ledgers.inventory.iter().map(|h| &h.tenant_id));
+        let tenants = tenants.chain(ledgers.messages.iter().map(|m| &m.tenant_id));
+        let tenants = tenants.map(ToString::to_string).chain([DEFAULT_TENANT.to_owned()]).collect();
+        let (subjects, by_name, joined) = (Vec::new(), HashMap::new(), BTreeMap::new());
+        let mut business = Self { skew, tenants, subjects, by_name, joined };
         for (order, messages) in releases.into_iter().filter(|(_, messages)| messages.len() > 1) {
             business.add(double_release(order, &messages, holds.get(&order).map_or(&[], Vec::as_slice)));
         }
@@ -149,30 +170,94 @@ impl Business {
         self.joined.values()
     }
 
-    /// Looks whether two acts of a subject that the key names fall into the time of two holders.
+    /// Looks whether a subject that the key names was done by both of two holders, at least once while both held it.
     pub fn window(&mut self, found: &Found) {
         let Some(second) = found.second.as_ref().filter(|_| found.finding.is_window()) else { return };
-        let begin = found.first.acquired.unwrap_or(found.at);
+        let times = Times::of(found, second, self.skew);
+        let names = names_in(&found.key);
+        let tenants: Vec<_> = names.iter().filter(|name| self.tenants.contains(**name)).collect();
+        for name in &names {
+            for index in self.by_name.get(*name).into_iter().flatten() {
+                let subject = &self.subjects[*index];
+                let is_known =
+                    |d: &Duplicate| d.certainty == Certainty::Proven || d.certainty == found.certainty;
+                let is_of_another =
+                    !tenants.is_empty() && !tenants.iter().any(|name| **name == subject.tenant_id.as_str());
+                if is_of_another || self.joined.get(index).is_some_and(is_known) {
+                    continue;
+                }
+                let acts = subject
+                    .acts
+                    .iter()
+                    .filter(|(at, _)| times.first_from <= *at && *at <= times.second_until);
+                let acts = acts.map(|(at, id)| (*at, id, times.doer(*at)));
+                let acts: Vec<_> = acts.map(|(at, id, by)| Act { id: id.clone(), at, by }).collect();
+                if times.are_met(&acts) {
+                    self.joined.insert(*index, duplicate(subject, name, found, acts));
+                }
+            }
+        }
+    }
+}
+
+/// When two holders of a key may have done something.
+struct Times<'f> {
+    first: &'f Holder,
+    second: &'f Holder,
+    /// From when until when the first one, both, and the second one held it, by clocks that may differ.
+    first_from: Timestamp,
+    both: (Timestamp, Timestamp),
+    second_until: Timestamp,
+    skew: Span,
+}
+
+impl<'f> Times<'f> {
+    fn of(found: &'f Found, second: &'f Holder, skew: Span) -> Self {
         let last = match (second.acquired, second.last_sign, second.lease_end) {
             (Some(acquired), Some(sign), _) if sign > acquired => sign,
             (_, _, Some(lease_end)) => lease_end,
             _ => found.at,
         };
-        let end = last.max(found.until.unwrap_or(last));
-        let (begin, end) = (begin.minus(self.skew), end.plus(self.skew));
-        for name in names_in(&found.key) {
-            for index in self.by_name.get(name).into_iter().flatten() {
-                let subject = &self.subjects[*index];
-                let acts: Vec<_> = subject.acts.iter().filter(|(at, _)| begin <= *at && *at <= end).collect();
-                let is_known =
-                    |d: &Duplicate| d.certainty == Certainty::Proven || d.certainty == found.certainty;
-                if acts.len() < 2 || self.joined.get(index).is_some_and(is_known) {
-                    continue;
-                }
-                let acts = acts.into_iter().map(|(at, id)| act(*at, id, found, second, self.skew)).collect();
-                self.joined.insert(*index, duplicate(subject, name, found, acts));
-            }
+        let until = found.until.unwrap_or(found.at);
+        Self {
+            first: &found.first,
+            second,
+            first_from: found.first.acquired.unwrap_or(found.at).minus(skew),
+            both: (found.at, until),
+            second_until: last.max(until).plus(skew),
+            skew,
         }
+    }
+
+    /// Whose an act is: whoever wrote then under the lock, else whoever held it then and has no writes in the history.
+    fn doer(&self, at: Timestamp) -> Doer {
+        let wrote = |h: &Holder| h.writes.iter().any(|w| w.minus(self.skew) <= at && at <= w.plus(self.skew));
+        let (begin, end) = self.both;
+        // One whose writes are known did nothing else, as long as they are all known.
+        let may = |h: &Holder| h.writes.last().is_none_or(|last| h.writes.len() == WRITES && *last < at);
+        let may_first = may(self.first) && self.first_from <= at && at <= end;
+        let may_second = may(self.second) && begin <= at && at <= self.second_until;
+        match (wrote(self.first), wrote(self.second)) {
+            (true, true) => Doer::Either,
+            (true, false) => Doer::First,
+            (false, true) => Doer::Second,
+            (false, false) => match (may_first, may_second) {
+                (true, true) => Doer::Either,
+                (true, false) => Doer::First,
+                (false, true) => Doer::Second,
+                (false, false) => Doer::Unknown,
+            },
+        }
+    }
+
+    /// Whether each of the two did it, once at the least while both held the lock.
+    fn are_met(&self, acts: &[Act]) -> bool {
+        let (begin, end) = (self.both.0.minus(self.skew), self.both.1.plus(self.skew));
+        let n = |by: Doer| acts.iter().filter(|act| act.by == by).count();
+        let (first, second, either) = (n(Doer::First), n(Doer::Second), n(Doer::Either));
+        let is_by_both = usize::from(first == 0) + usize::from(second == 0) <= either;
+        let is_within = |act: &Act| act.by != Doer::Unknown && begin <= act.at && act.at <= end;
+        is_by_both && acts.iter().any(is_within)
     }
 }
 
@@ -215,8 +300,7 @@ fn several_orders(intent: &PlannedIntent, holds: &[&&Hold]) -> Subject {
 }
 
 fn duplicate(subject: &Subject, name: &str, found: &Found, acts: Vec<Act>) -> Duplicate {
-    let of_first = in_words(&found.first);
-    let last_of_first = acts.iter().filter(|act| act.by.as_ref() == Some(&of_first)).map(|act| act.at).max();
+    let last_of_first = acts.iter().filter(|act| act.by == Doer::First).map(|act| act.at).max();
     let ended = last_of_first.zip(found.first.lease_end).map(|(at, end)| at.since(end));
     Duplicate {
         kind: subject.kind,
@@ -232,19 +316,6 @@ fn duplicate(subject: &Subject, name: &str, found: &Found, acts: Vec<Act>) -> Du
         second: found.second.clone(),
         lease_had_ended: ended.filter(|span| span.micros() > 0),
     }
-}
-
-/// Whose an act is: whoever wrote then under the lock, else whoever alone held it.
-fn act(at: Timestamp, id: &str, found: &Found, second: &Holder, skew: Span) -> Act {
-    let wrote = |holder: &Holder| holder.writes.iter().any(|w| w.minus(skew) <= at && at <= w.plus(skew));
-    let by = match (wrote(&found.first), wrote(second)) {
-        (true, false) => Some(&found.first),
-        (false, true) => Some(second),
-        _ if at < found.at => Some(&found.first),
-        _ if found.until.is_some_and(|until| at > until) => Some(second),
-        _ => None,
-    };
-    Act { id: id.to_owned(), at, by: by.map(in_words) }
 }
 
 /// What a lock's key may name: the whole of it, each part between separators, and each rest after one.

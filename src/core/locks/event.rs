@@ -50,6 +50,8 @@ pub struct Event {
     pub token: Option<i64>,
     /// How long the lease is from now on, or how long a pause was.
     pub lease: Option<Span>,
+    /// Whether the lease is said to have no end, and not merely left unsaid.
+    pub is_forever: bool,
     pub at: Timestamp,
     /// Whose clock `at` is.
     pub node: Option<Arc<str>>,

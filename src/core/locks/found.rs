@@ -10,7 +10,7 @@ use crate::core::status::status_type;
 use crate::core::time::{Span, Timestamp};
 
 status_type!(
-    /// What a lock history shows. The first ten are how a lock lets two in; the others say that it
+    /// What a lock history shows. The first eleven are how a lock lets two in; the others say that it
     /// soon will.
     LockFinding {
         /// Two holders: the lease of the first had ended before its work.
@@ -33,9 +33,11 @@ status_type!(
         TokenWentBack = "TOKEN_WENT_BACK",
         /// One who no longer held the key renewed the lease of the next holder.
         ForeignRenewal = "FOREIGN_RENEWAL",
+        /// The resource took a write of one who did not hold the key, while another held it.
+        ForeignWrite = "FOREIGN_WRITE",
         /// More than 70 % of a lease was used.
         LongHold = "LONG_HOLD",
-        /// A release was refused, or met nothing: whose it was did not match.
+        /// A release or a renewal was refused, or a release met nothing: whose the lock was did not match.
         OwnerMismatch = "OWNER_MISMATCH",
         /// A renewal came after the lease had ended.
         LateRenewal = "LATE_RENEWAL",
@@ -84,8 +86,11 @@ impl LockFinding {
             Self::StaleWriteAccepted => "a write with an older token was taken: no fencing at the resource",
             Self::TokenWentBack => "a lock was given with a token that is not greater than the last",
             Self::ForeignRenewal => "renewed by one who no longer held it: the next holder's lease",
+            Self::ForeignWrite => "a write of one who did not hold the key was taken while another held it",
             Self::LongHold => "more than 70 % of the lease was used",
-            Self::OwnerMismatch => "a release was refused or met nothing: not the owner's any more",
+            Self::OwnerMismatch => {
+                "a release or renewal was refused or met nothing: not the owner's any more"
+            }
             Self::LateRenewal => "a renewal came after the lease had ended",
             Self::PauseOverLeaseEnd => "the holder stood still while its lease ended",
             Self::NoExpiry => "a lock without expiry: it stays if its holder dies",
@@ -97,7 +102,7 @@ status_type!(
     /// How sure a finding is.
     Certainty {
         Proven = "proven",
-        /// The clocks of two nodes may differ by as much.
+        /// The clocks of two nodes may differ by as much, or one may have let go without a line in the history.
         Possible = "possible",
     }
 );

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::event::Event;
+use super::event::{Event, EventKind};
 use super::found::Holder;
 use super::pauses::Pause;
 use crate::core::time::{Span, Timestamp};
 
 /// How many writes of a hold are remembered.
-const WRITES: usize = 4;
+pub(super) const WRITES: usize = 4;
 
 /// How it came that the lock server has, or may have, somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub(super) struct Hold {
     /// Whether pauses have been looked for over this end of its lease.
     pub is_judged: bool,
     pub writes: Vec<Timestamp>,
+    /// Whether the history shows how it got the key.
+    pub is_shown: bool,
+    /// Whether it is told that it used most of this lease.
+    pub is_told_long: bool,
 }
 
 impl Hold {
@@ -60,6 +64,8 @@ impl Hold {
             pause: None,
             is_judged: false,
             writes: Vec::new(),
+            is_shown: true,
+            is_told_long: false,
         }
     }
 
@@ -67,6 +73,26 @@ impl Hold {
     pub fn is_of(&self, event: &Event) -> bool {
         event.owner.as_deref() == Some(&self.owner)
             && (self.token.is_none() || event.token.is_none() || self.token == event.token)
+    }
+
+    /// Whether the event is this holder's, or says of whoever holds the key that its lease is over.
+    pub fn is_meant(&self, event: &Event) -> bool {
+        self.is_of(event) || (event.kind == EventKind::Expire && event.owner.is_none())
+    }
+
+    /// Whether both are one holder: the same owner, and the same token where both have one.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.owner == other.owner
+            && (self.token.is_none() || other.token.is_none() || self.token == other.token)
+    }
+
+    /// When it held the key no longer, by what it was told; `None` for one without expiry.
+    pub fn holds_until(&self) -> Option<Timestamp> {
+        self.end.or_else(|| self.lease_end())
+    }
+
+    pub fn holds_at(&self, at: Timestamp) -> bool {
+        self.holds_until().is_none_or(|until| at < until)
     }
 
     pub fn lease_end(&self) -> Option<Timestamp> {
@@ -79,10 +105,11 @@ impl Hold {
         self.end = self.end.map(|end| end.max(at));
     }
 
-    pub fn write(&mut self, at: Timestamp) {
-        self.sign(at);
-        if self.writes.len() < WRITES {
-            self.writes.push(at);
+    /// It wrote, or tried to: one that was refused was at work, too.
+    pub fn write(&mut self, event: &Event) {
+        self.sign(event.at);
+        if event.done && self.writes.len() < WRITES {
+            self.writes.push(event.at);
         }
     }
 
@@ -108,7 +135,7 @@ impl Hold {
             owner: self.owner.clone(),
             token: self.token,
             node: self.node.clone(),
-            acquired: Some(self.acquired),
+            acquired: self.is_shown.then_some(self.acquired),
             lease_end: self.lease_end(),
             pause: self.pause,
             writes: self.writes.clone(),

@@ -23,7 +23,10 @@ pub(super) struct Around<'a> {
     pub failovers: &'a VecDeque<Timestamp>,
     pub overall: &'a mut Ratios,
     pub out: &'a mut dyn FnMut(Found),
-    /// Releases and renewals by owners that the history never shows acquiring: it begins after them.
+    /// How often the key was got, as far as the history shows.
+    pub grants: &'a mut u64,
+    /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: it may begin after
+    /// them.
     pub unknown: &'a mut u64,
 }
 
@@ -70,7 +73,9 @@ impl KeyState {
     pub fn take(&mut self, event: &Event, around: &mut Around<'_>) {
         self.last = Some(event.at);
         match event.kind {
-            EventKind::Acquire if !event.done => {}
+            // What was refused gave the key to nobody, and took it from nobody.
+            EventKind::Acquire | EventKind::Steal | EventKind::Expire | EventKind::Failover
+                if !event.done => {}
             EventKind::Acquire => self.acquire(event, around, false),
             EventKind::Steal => self.acquire(event, around, true),
             EventKind::Renew => self.renew(event, around),
@@ -96,7 +101,7 @@ impl KeyState {
             // One without expiry is held for ever; of any other nobody can have heard since.
             Some(busy) => {
                 let is_lapsed =
-                    |h: &Hold| h.lease_end().is_some_and(|end| now.since(end) > around.rules.forget_after);
+                    |h: &Hold| h.holds_until().is_some_and(|end| now.since(end) > around.rules.forget_after);
                 busy.held.as_ref().is_none_or(is_lapsed)
             }
         }
@@ -108,10 +113,7 @@ impl KeyState {
             && let Some(held) = &mut busy.held
         {
             judge_lease_end(held, key, now, around);
-            let quiet = now.since(held.last_sign);
-            if held.lease.is_none() && quiet >= around.rules.vanished_after {
-                vanished(held, key, now, quiet, around);
-            }
+            judge_silence(held, key, now, around);
         }
         self.settle(key, now, around, true);
     }
@@ -125,38 +127,46 @@ impl KeyState {
         if let Some(held) = &mut busy.held
             && held.is_of(event)
         {
-            // The same holder again: its lease begins anew.
+            // The same holder again: its lease begins anew. One that is at work need not ask, so that it had vanished
+            // until now if it was silent for so long.
             judge_lease_end(held, &event.key, event.at, around);
-            return extend(held, event);
+            judge_silence(held, &event.key, event.at, around);
+            return extend(held, event, around);
         }
         self.token_granted(event, around);
-        let busy = self.busy.get_or_insert_default();
-        if let Some(mut held) = busy.held.take() {
-            judge_lease_end(&mut held, &event.key, event.at, around);
-            if Some(&held.owner) == event.owner.as_ref() {
-                held.let_go(event.at);
-            } else {
-                let quiet = event.at.since(held.last_sign);
-                if held.lease.is_none() && quiet >= around.rules.vanished_after {
-                    vanished(&held, &event.key, event.at, quiet, around);
-                }
-                let skew = around.skew(held.node.as_ref(), event.node.as_ref());
-                held.lost = Some(match held.lease_end() {
-                    _ if stolen => Lost::Stolen,
-                    Some(end) if end <= event.at.plus(skew) => Lost::Lapsed,
-                    _ if failed_over(&held, busy.failover, event.at, around) => Lost::Failover,
-                    _ => Lost::GivenAgain,
-                });
-            }
-            busy.former.push_back(held);
-        }
-        busy.failover = None;
-        let held = Hold::new(event);
+        let held = self.take_over(event, around, stolen);
         if event.lease.is_none() {
             let found = found(LockFinding::NoExpiry, event, held.holder());
             (around.out)(found);
         }
-        busy.held = Some(held);
+    }
+
+    /// The key goes from whoever held it, if somebody did, to this one.
+    fn take_over(&mut self, event: &Event, around: &mut Around<'_>, stolen: bool) -> &mut Hold {
+        *around.grants += 1;
+        let busy = self.busy.get_or_insert_default();
+        if let Some(mut held) = busy.held.take() {
+            judge_lease_end(&mut held, &event.key, event.at, around);
+            judge_silence(&held, &event.key, event.at, around);
+            let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+            held.lost = Some(match held.lease_end() {
+                // There was nothing left to be stolen.
+                Some(end) if end.plus(skew) < event.at => Lost::Lapsed,
+                _ if stolen => Lost::Stolen,
+                Some(end) if end <= event.at.plus(skew) => Lost::Lapsed,
+                _ if failed_over(&held, busy.failover, event.at, around) => Lost::Failover,
+                _ => Lost::GivenAgain,
+            });
+            busy.former.push_back(held);
+        }
+        busy.failover = None;
+        busy.held.insert(Hold::new(event))
+    }
+
+    /// Whether an event is the holder's own, or ends its hold.
+    pub fn is_of_holder(&self, event: &Event) -> bool {
+        let held = self.busy.as_ref().and_then(|busy| busy.held.as_ref());
+        held.is_some_and(|held| held.is_meant(event))
     }
 
     /// A token must be greater than every one before it.
@@ -189,34 +199,38 @@ impl KeyState {
             }
             used(held, event, &mut self.ratios, around);
             if event.done {
-                extend(held, event)
+                extend(held, event, around)
             } else {
-                held.sign(event.at)
+                // It is told that the lock is its own no longer.
+                held.let_go(event.at);
+                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
             return;
         }
-        let Some(former) = busy.former.iter_mut().rev().find(|h| h.is_of(event)) else {
-            *around.unknown += 1;
-            return;
+        let first = match busy.former.iter_mut().rev().find(|h| h.is_of(event)) {
+            Some(former) => {
+                former.sign(event.at);
+                if !event.done {
+                    former.end = Some(event.at);
+                }
+                if let Some(end) = former.lease_end().filter(|end| event.at > *end) {
+                    late(former.holder(), event, event.at.since(end), around);
+                }
+                former.holder()
+            }
+            None => {
+                *around.unknown += 1;
+                stranger(event)
+            }
         };
-        former.sign(event.at);
         if !event.done {
-            former.end = Some(event.at);
+            return;
         }
-        let by = former.lease_end().map_or(Span::from_micros(0), |end| event.at.since(end));
-        let holder = former.holder();
-        late(holder.clone(), event, by, around);
-        if let Some(held) = &busy.held
-            && event.done
-        {
-            let by = event.at.since(held.acquired);
-            let certainty = around.certainty(by, event.node.as_ref(), held.node.as_ref());
-            let found = Found {
-                certainty,
-                second: Some(held.holder()),
-                ..found(LockFinding::ForeignRenewal, event, holder)
-            };
-            (around.out)(found);
+        match busy.held.as_ref().filter(|held| held.holds_at(event.at)) {
+            Some(held) => foreign(LockFinding::ForeignRenewal, event, first, held, around),
+            // A renewal that was done proves that it holds the key, wherever it has it from.
+            None if event.lease.is_some() => self.take_over(event, around, false).is_shown = false,
+            None => {}
         }
     }
 
@@ -224,7 +238,7 @@ impl KeyState {
         let busy = self.busy.get_or_insert_default();
         if let Some(mut held) = busy.held.take_if(|held| held.is_of(event)) {
             judge_lease_end(&mut held, &event.key, event.at, around);
-            used(&held, event, &mut self.ratios, around);
+            used(&mut held, event, &mut self.ratios, around);
             if !event.done {
                 (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
@@ -242,17 +256,22 @@ impl KeyState {
             }
             None => stranger(event),
         };
-        let is_robbed = |held: &mut Hold| {
-            let by = event.at.since(held.acquired);
-            event.done && by > around.skew(event.node.as_ref(), held.node.as_ref()) && by.micros() > 0
-        };
         let met_another = busy.held.is_some();
-        if let Some(mut held) = busy.held.take_if(is_robbed) {
-            let found =
-                Found { second: Some(held.holder()), ..found(LockFinding::ForeignRelease, event, first) };
-            (around.out)(found);
+        let met = busy.held.as_ref().filter(|held| event.done && event.at > held.acquired);
+        let robbed = met.map(|held| {
+            let skew = around.skew(event.node.as_ref(), held.node.as_ref());
+            let is_over = first.lease_end.is_some_and(|end| end.plus(skew) < event.at);
+            (event.at.since(held.acquired) > skew, is_over)
+        });
+        if let Some((true, _)) = robbed
+            && let Some(mut held) = busy.held.take()
+        {
+            foreign(LockFinding::ForeignRelease, event, first, &held, around);
             held.lost = Some(Lost::Robbed);
             busy.former.push_back(held);
+        } else if let (Some((false, true)), Some(held)) = (robbed, &busy.held) {
+            // What it deleted was its own no longer; by the clocks it may have been nobody's yet.
+            foreign(LockFinding::ForeignRelease, event, first, held, around);
         } else if is_known && !(event.done && met_another) {
             (around.out)(found(LockFinding::OwnerMismatch, event, first));
         } else if !is_known {
@@ -262,16 +281,33 @@ impl KeyState {
 
     fn write(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
-        let held = busy.held.as_mut().filter(|h| h.is_of(event));
+        let mut held = busy.held.as_mut().filter(|h| h.is_of(event));
+        let is_held = held.is_some();
+        // Nobody has got it since; but a write after the end of a lease is how two come to write.
+        if let Some((held, lease)) = held.as_mut().and_then(|held| held.lease.map(|lease| (held, lease)))
+            && held.lease_end().is_some_and(|end| event.done && event.at > end)
+        {
+            judge_length(held, event, percent(event.at.since(held.lease_from), lease), around);
+        }
         let hold = held.or_else(|| busy.former.iter_mut().rev().find(|h| h.is_of(event)));
+        // Of one that lost the key without letting go, the time in which two held it tells.
+        let is_told = is_held || hold.as_ref().is_some_and(|hold| hold.lost.is_some());
         let holder = match hold {
             Some(hold) => {
-                hold.write(event.at);
+                hold.write(event);
                 hold.holder()
             }
             None => stranger(event),
         };
-        let Some(token) = event.token.filter(|_| event.done) else { return };
+        if !event.done {
+            return;
+        }
+        match busy.held.as_ref().filter(|held| held.holds_at(event.at)) {
+            _ if is_told => {}
+            Some(held) => foreign(LockFinding::ForeignWrite, event, holder.clone(), held, around),
+            None => *around.unknown += 1,
+        }
+        let Some(token) = event.token else { return };
         let mark = Mark { token, at: event.at, node: event.node.clone() };
         match &self.written {
             Some(seen) if token < seen.token => {
@@ -290,12 +326,24 @@ impl KeyState {
 
     fn expire(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
-        let is_meant = |held: &mut Hold| event.owner.is_none() || held.is_of(event);
-        if let Some(mut held) = busy.held.take_if(is_meant) {
-            let lease = event.at.since(held.lease_from);
-            held.lease = Some(held.lease.map_or(lease, |stated| stated.min(lease)));
+        // One without an owner, close to when the key was got, is of the lease before it.
+        let is_of_this = |held: &Hold| {
+            let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+            held.is_of(event) || (held.is_meant(event) && event.at.since(held.acquired) > skew)
+        };
+        if let Some(mut held) = busy.held.take_if(|held| is_of_this(held)) {
+            judge_silence(&held, &event.key, event.at, around);
+            let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+            held.lost = Some(match held.lease_end() {
+                // Its holder was not told, and goes by the lease that it was given.
+                Some(end) if event.at.plus(skew) < end => Lost::GivenAgain,
+                _ => {
+                    let lease = event.at.since(held.lease_from);
+                    held.lease = Some(held.lease.map_or(lease, |stated| stated.min(lease)));
+                    Lost::Lapsed
+                }
+            });
             judge_lease_end(&mut held, &event.key, event.at, around);
-            held.lost = Some(Lost::Lapsed);
             busy.former.push_back(held);
         }
     }
@@ -346,10 +394,14 @@ fn found(finding: LockFinding, event: &Event, first: Holder) -> Found {
 fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
     let Some(lost) = front.lost else { return };
     let (from, until) = (other.acquired, front.believed_until().min(at_work_until(other, now)));
-    if until <= from || front.owner == other.owner {
+    if until <= from || front.is_same(other) {
         return;
     }
-    let certainty = around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref());
+    let certainty = match front.owner == other.owner && front.last_sign <= other.acquired {
+        // An owner with a new token may have asked anew, and have let go of the old one.
+        true => Certainty::Possible,
+        false => around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref()),
+    };
     (around.out)(two(lost, certainty, key, front, other, until));
 }
 
@@ -360,7 +412,7 @@ fn unbounded(front: &Hold, next: &Hold, key: &str, now: Timestamp, around: &mut 
     let Some(lost) = front.lost.filter(|lost| *lost != Lost::Stolen) else { return };
     let is_silent = front.lease.is_none() && front.end.is_none() && front.last_sign <= next.acquired;
     let until = at_work_until(next, now);
-    if is_silent && next.acquired < until && front.owner != next.owner {
+    if is_silent && next.acquired < until && !front.is_same(next) {
         (around.out)(two(lost, Certainty::Possible, key, front, next, until));
     }
 }
@@ -402,11 +454,31 @@ fn failed_over(held: &Hold, of_key: Option<Timestamp>, at: Timestamp, around: &A
     of_key.into_iter().chain(around.failovers.iter().copied()).any(|t| from <= t && t <= until)
 }
 
-fn extend(held: &mut Hold, event: &Event) {
+/// Its lease begins anew.
+fn extend(held: &mut Hold, event: &Event, around: &mut Around<'_>) {
     held.sign(event.at);
+    held.end = None;
     held.lease_from = event.at;
-    held.lease = event.lease.or(held.lease);
-    held.is_judged = false;
+    (held.is_judged, held.is_told_long) = (false, false);
+    let did_expire = held.lease.is_some();
+    // A renewal that does not say how long its lease is has the one before.
+    let is_unsaid = event.kind == EventKind::Renew && !event.is_forever;
+    held.lease = event.lease.or(held.lease.filter(|_| is_unsaid));
+    if did_expire && held.lease.is_none() {
+        (around.out)(found(LockFinding::NoExpiry, event, held.holder()));
+    }
+}
+
+/// Somebody did something to a key that another held.
+fn foreign(finding: LockFinding, event: &Event, first: Holder, held: &Hold, around: &mut Around<'_>) {
+    let (node, theirs) = (event.node.as_ref(), held.node.as_ref());
+    // Close to either end of what the other held, clocks may explain it.
+    let since = event.at.since(held.acquired);
+    let left = held.holds_until().map(|end| end.since(event.at)).filter(|left| left.micros() > 0);
+    let by = left.map_or(since, |left| since.min(left));
+    let certainty = around.certainty(by, node, theirs);
+    let second = Some(held.holder());
+    (around.out)(Found { certainty, second, ..found(finding, event, first) });
 }
 
 /// Looks, once its lease has ended, whether it stood still then.
@@ -432,12 +504,18 @@ fn judge_lease_end(held: &mut Hold, key: &str, now: Timestamp, around: &mut Arou
 }
 
 /// Counts how much of its lease a holder used until this event.
-fn used(held: &Hold, event: &Event, ratios: &mut Ratios, around: &mut Around<'_>) {
+fn used(held: &mut Hold, event: &Event, ratios: &mut Ratios, around: &mut Around<'_>) {
     let Some(lease) = held.lease.filter(|_| held.end.is_none()) else { return };
     let percent = percent(event.at.since(held.lease_from), lease);
     ratios.add(percent);
     around.overall.add(percent);
-    if percent > LONG_PERCENT {
+    judge_length(held, event, percent, around);
+}
+
+/// Tells of a lease, once, that most of it was used.
+fn judge_length(held: &mut Hold, event: &Event, percent: u32, around: &mut Around<'_>) {
+    if percent > LONG_PERCENT && !held.is_told_long {
+        held.is_told_long = true;
         let found = Found { percent: Some(percent), ..found(LockFinding::LongHold, event, held.holder()) };
         (around.out)(found);
     }
@@ -447,7 +525,12 @@ fn late(holder: Holder, event: &Event, by: Span, around: &mut Around<'_>) {
     (around.out)(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
 }
 
-fn vanished(held: &Hold, key: &str, now: Timestamp, quiet: Span, around: &mut Around<'_>) {
+/// Looks whether one without expiry has given no sign for so long that it has vanished.
+fn judge_silence(held: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
+    let quiet = now.since(held.last_sign);
+    if held.holds_until().is_some() || quiet < around.rules.vanished_after {
+        return;
+    }
     (around.out)(Found {
         finding: LockFinding::HolderVanished,
         certainty: Certainty::Proven,

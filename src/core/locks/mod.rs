@@ -11,7 +11,7 @@ mod business;
 mod event;
 mod found;
 mod hold;
-
+mod instant;
 mod key;
 mod order;
 mod pauses;
@@ -20,7 +20,7 @@ mod words;
 
 pub use alerts::{ALERTS, Alert};
 pub use audit::{Audit, Audited, KeyHolds};
-pub use business::{Act, Business, Duplicate, DuplicateKind};
+pub use business::{Act, Business, Doer, Duplicate, DuplicateKind};
 pub use event::{Event, EventKind};
 pub use found::{Certainty, Collected, Found, Holder, LockFinding, Tally, in_words};
 pub use order::{InOrder, Late};

@@ -45,9 +45,12 @@ impl Found {
                 format!("{first} got the lock, though token {seen} was given before")
             }
             LockFinding::ForeignRenewal => format!("{first} renewed the lock that {second} held"),
+            LockFinding::ForeignWrite => {
+                format!("{first} wrote while {second} held it; {}", never_or_ran(&self.first))
+            }
             LockFinding::LongHold => format!("{first} used {percent} % of its lease"),
             LockFinding::OwnerMismatch => {
-                format!("{first} released what was not its own; {}", never_or_ran(&self.first))
+                format!("{first} released or renewed what was not its own; {}", never_or_ran(&self.first))
             }
             LockFinding::LateRenewal => format!("{first} renewed {lasted} after its lease had ended"),
             LockFinding::PauseOverLeaseEnd => {
@@ -71,8 +74,8 @@ fn lease_ran(holder: &Holder) -> String {
 }
 
 fn never_or_ran(holder: &Holder) -> String {
-    match holder.acquired {
-        Some(_) => format!("its own lease {}", lease_ran(holder)),
-        None => "the history does not show that it ever held it".to_owned(),
+    match (holder.acquired, holder.lease_end) {
+        (None, None) => "it held no lock of its own then, as far as the history shows".to_owned(),
+        _ => format!("its own lease {}", lease_ran(holder)),
     }
 }

@@ -1,0 +1,297 @@
+//! Short histories, each of which lets two in, or does not: neither may look like the other.
+
+use onefold::core::locks::{Audit, Audited, Certainty, Event, EventKind, Found, LockFinding, Rules};
+use onefold::core::time::Timestamp;
+
+use crate::common::site::{Ran, program, run};
+use crate::story::{judged, ms, names};
+
+/// Lines of one key: `SECONDS EVENT OWNER [#TOKEN] [LEASE-SECONDS | forever] [refused]`, the owner `-` where there is
+/// none. Each owner has a node of its own.
+fn history(text: &str) -> Vec<Event> {
+    let event = |(line, text): (u64, &str)| {
+        let words: Vec<_> = text.split_whitespace().collect();
+        let [at, kind, owner, rest @ ..] = &words[..] else { panic!("{text}") };
+        let micros = |seconds: &str| (seconds.parse::<f64>().unwrap() * 1e6).round() as i64;
+        let lease = rest.iter().find(|word| word.parse::<f64>().is_ok());
+        Event {
+            line,
+            key: "k".to_owned(),
+            kind: kind.parse::<EventKind>().unwrap(),
+            owner: Some(*owner).filter(|owner| *owner != "-").map(str::to_owned),
+            token: rest.iter().find_map(|word| word.strip_prefix('#')).map(|token| token.parse().unwrap()),
+            lease: lease.map(|seconds| ms(micros(seconds) / 1000)),
+            is_forever: rest.contains(&"forever"),
+            at: Timestamp::from_micros(1_800_000_000_000_000 + micros(at)),
+            node: Some(format!("node-of-{owner}").into()),
+            done: !rest.contains(&"refused"),
+        }
+    };
+    (1..).zip(text.split(';').map(str::trim)).map(event).collect()
+}
+
+fn audit(text: &str, skew: i64) -> (Vec<Found>, Audited) {
+    judged(&history(text), Rules { skew: ms(skew), ..Rules::default() }, ms(0))
+}
+
+/// What breaks a lock, proven.
+fn deaths(text: &str) -> Vec<LockFinding> {
+    let mut deaths = names(&audit(text, 0).0, Certainty::Proven);
+    deaths.retain(|finding| finding.is_death());
+    deaths
+}
+
+use LockFinding::*;
+
+#[test]
+fn what_was_refused_was_not_done() {
+    for text in [
+        "0 acquire A #1 10; 2 steal B 10 refused; 5 renew A #1 10; 6 release A #1",
+        "0 acquire A #1 10; 2 acquire B 10 refused; 5 renew A #1 10; 6 release A #1",
+        "0 acquire A #1 10; 1 expire - refused; 2 write A #1; 6 release A #1",
+        "0 acquire A #1 10; 1 failover - refused; 2 write A #1; 6 release A #1",
+    ] {
+        assert_eq!(audit(text, 0).0, [], "{text}");
+    }
+    let refused = "0 acquire A #1 10; 1 failover - refused; 2 acquire B #2 10; 3 release B #2";
+    assert_eq!(deaths(refused), [GrantedTwice]);
+    // Whoever was told that its lock is gone does not hold it.
+    for told in ["renew A #1 10 refused", "release A #1 refused"] {
+        let text = format!("0 acquire A #1 10; 3 {told}; 4 acquire B #2 10; 5 release B #2");
+        assert_eq!(deaths(&text), [], "{text}");
+        assert_eq!(names(&audit(&text, 0).0, Certainty::Proven), [OwnerMismatch], "{text}");
+    }
+    let at_work = "0 acquire A 10; 3 renew A 10 refused; 3.5 renew A 10; 4 acquire B 10; 5 release B";
+    assert_eq!(deaths(at_work), [GrantedTwice]);
+    // A pause that was none explains nothing.
+    let mut events = history("2 pause A 9 refused; 0 acquire A #1 5; 6 release A #1 refused");
+    events[0].key.clear();
+    events.rotate_left(1);
+    let (found, _) = judged(&events, Rules::default(), ms(5000));
+    assert!(found.iter().all(|f| f.finding != PauseOverLeaseEnd), "{found:#?}");
+}
+
+#[test]
+fn a_renewal_proves_that_its_owner_holds_the_key() {
+    for (text, expected) in [
+        ("0 renew A 30; 15 acquire B 30; 25 renew B 30; 40 release B", &[GrantedTwice][..]),
+        (
+            "0 renew A 30; 15 acquire B 30; 20 renew A 30; 40 release B; 41 release A",
+            &[GrantedTwice, ForeignRenewal],
+        ),
+        ("0 acquire B 30; 20 renew A 30; 25 release B", &[ForeignRenewal]),
+        (
+            "0 acquire A #1 30; 1 release A #1; 2 renew A #1 30; 5 acquire B #2 5; 8 release B #2",
+            &[GrantedTwice],
+        ),
+        (
+            "0 acquire A #1 30; 1 release A #1 refused; 2 renew A #1 30; 5 acquire B #2 5; 8 release B #2",
+            &[GrantedTwice],
+        ),
+        // One that lets go in time, and one whose lease is over.
+        ("0 renew A 30; 15 release A; 16 acquire B 30; 20 release B", &[]),
+        ("0 renew A 30; 31 acquire B 30; 35 release B", &[]),
+        // How long it holds it is not known.
+        ("0 renew A; 31 acquire B 30; 35 release B", &[]),
+    ] {
+        assert_eq!(deaths(text), expected, "{text}");
+    }
+    let (_, audited) = audit("0 renew A 30; 15 release A", 0);
+    assert_eq!((audited.grants, audited.unknown), (1, 1));
+}
+
+#[test]
+fn a_write_of_one_who_does_not_hold_the_key_is_found_or_counted() {
+    let mut many: String = "0 acquire A #1 1".to_owned();
+    for i in 2..12 {
+        many += &format!("; {i} acquire B{i} #{i} 1; {i}.5 release B{i} #{i}");
+    }
+    for (text, expected) in [
+        ("0 acquire A 10; 2 write Z; 3 release A", &[ForeignWrite][..]),
+        (
+            "0 acquire A #1 10; 1 release A #1; 2 acquire B #2 10; 3 write A #1; 4 write B #2; 5 release B #2",
+            &[ForeignWrite],
+        ),
+        (&format!("{many}; 20 acquire C 10; 21 write A; 22 release C"), &[ForeignWrite]),
+        (&format!("{many}; 20 acquire C 10; 21 renew A 10; 22 release C"), &[ForeignRenewal]),
+        // Long after all was forgotten.
+        ("0 acquire A 1; 7200 acquire B 10; 7201 write A; 7202 release B", &[ForeignWrite]),
+        // A resource that refuses it is fenced, and one who holds the key may write.
+        ("0 acquire A 10; 2 write Z refused; 3 release A", &[]),
+        ("0 acquire A 10; 2 write A; 3 release A", &[]),
+    ] {
+        assert_eq!(deaths(text), expected, "{text}");
+    }
+    for (text, unknown) in [
+        ("0 write A; 1 write B; 2 write A", 3),
+        ("0 acquire A 1; 0.5 release A; 2 write A", 1),
+        ("0 acquire A 1; 2 acquire B 1; 2.5 release B; 4 write Z", 1),
+        ("0 acquire A 10; 9 write A", 0),
+    ] {
+        assert_eq!((audit(text, 0).0, audit(text, 0).1.unknown), (vec![], unknown), "{text}");
+    }
+    // After the end of its lease nobody is safe, though nobody has come yet.
+    for late in ["0 acquire A 5; 7 write A", "0 acquire A 5; 7 write A; 8 write A; 9 release A"] {
+        assert_eq!(names(&audit(late, 0).0, Certainty::Proven), [LongHold], "{late}");
+    }
+    // Clocks may explain what is close to either end of a hold.
+    for at in ["2.03", "4.97"] {
+        let text = format!("2 acquire B 3; {at} write Z; 6 acquire C 1");
+        let text = if at == "4.97" { text } else { text.replace("6 acquire C 1", "4 release B") };
+        let (found, _) = audit(&text, 50);
+        assert_eq!(names(&found, Certainty::Possible), [ForeignWrite], "{found:#?}");
+        assert_eq!(deaths(&text), [ForeignWrite], "{text}");
+    }
+}
+
+#[test]
+fn tokens_tell_two_holders_of_one_name_apart() {
+    for (text, expected) in [
+        (
+            "0 acquire P #1 10; 1 acquire P #2 10; 3 write P #1; 4 write P #2; 7 release P #2",
+            &[GrantedTwice][..],
+        ),
+        ("0 acquire P #7 1; 2 acquire P #8 10; 3 write P #7; 4 write P #8; 5 release P #8", &[LeaseOutlived]),
+        (
+            "0 acquire P #7 10; 1 acquire P #8 10; 3 release P #7; 4 release P #8 refused",
+            &[ForeignRelease, GrantedTwice],
+        ),
+        // It comes back when its lease is over, and asks anew without a token.
+        ("0 acquire P #7 1; 2 acquire P #8 10; 5 release P #8", &[]),
+        ("0 acquire P 10; 1 acquire P 10; 3 write P; 7 release P", &[]),
+    ] {
+        assert_eq!(deaths(text), expected, "{text}");
+    }
+    // It may have given up the first one itself.
+    let (found, _) = audit("0 acquire P #1 10; 1 acquire P #2 10; 7 release P #2", 0);
+    assert_eq!(names(&found, Certainty::Possible), [GrantedTwice]);
+}
+
+#[test]
+fn a_lease_that_is_taken_back_or_has_no_end_any_more_is_seen() {
+    for (text, expected) in [
+        // The server lets go before the end that its holder knows.
+        ("0 acquire A #1 30; 2 expire A; 3 acquire B #2 30; 20 release B #2", &[GrantedTwice][..]),
+        ("0 acquire A #1 30; 2 expire -; 3 acquire B #2 30; 20 release B #2", &[GrantedTwice]),
+        ("0 acquire A #1 30; 30 expire -; 31 acquire B #2 30; 40 release B #2", &[]),
+        ("0 acquire A #1 30; 30 acquire B #2 30; 30 expire -; 40 release B #2; 41 acquire C #3 9", &[]),
+        ("0 acquire A 5; 2 renew A forever; 3600 acquire B 5 refused", &[HolderVanished]),
+        ("0 acquire A 5; 2 acquire A; 3600 acquire B 5 refused", &[HolderVanished]),
+        ("0 acquire A 5; 2 renew A; 6 acquire B 5; 7 release B", &[GrantedTwice]),
+        ("0 acquire A 5; 2 renew A; 8 acquire B 5; 9 release B", &[]),
+        // It was gone until it came back, or until somebody set an end.
+        ("0 acquire A; 600 acquire B 5 refused; 7200 acquire A 5; 7201 release A", &[HolderVanished]),
+        ("0 acquire A; 7200 expire -; 7201 acquire B 5; 7202 release B", &[HolderVanished]),
+        ("0 acquire A; 300 write A; 600 write A; 900 release A", &[]),
+        // What has lapsed cannot be stolen.
+        ("0 acquire A 1; 5 steal B 1; 5.5 write A; 5.7 release B", &[LeaseOutlived]),
+    ] {
+        assert_eq!(deaths(text), expected, "{text}");
+    }
+    let (found, _) = audit("0 acquire A 5; 2 renew A forever; 3 release A", 0);
+    assert_eq!(names(&found, Certainty::Proven), [NoExpiry]);
+}
+
+#[test]
+fn a_delete_of_one_whose_lease_was_over_is_possibly_a_robbery_where_clocks_differ() {
+    let robbed = "0 acquire A #1 1; 2 acquire B #2 10; 2.03 release A #1; 5 release B #2 refused";
+    let (found, _) = audit(robbed, 50);
+    assert!(names(&found, Certainty::Possible).contains(&ForeignRelease), "{found:#?}");
+    assert!(deaths(robbed).contains(&ForeignRelease));
+    // One whose lease ran released its own, by a clock that is behind.
+    let (found, _) = audit(&robbed.replace("#1 1;", "#1 9;"), 50);
+    assert!(!names(&found, Certainty::Possible).contains(&ForeignRelease), "{found:#?}");
+}
+
+#[test]
+fn a_renewal_is_late_only_after_its_lease() {
+    let text = "0 acquire A #1 10; 1 failover -; 2 acquire B #2 10; 5 renew A #1 10; 6 release B #2; 7 release A #1 refused";
+    let (found, _) = audit(text, 0);
+    assert_eq!(names(&found, Certainty::Proven), [LostAtFailover, ForeignRenewal, OwnerMismatch]);
+}
+
+/// The histories whose lines of one instant stand in each order.
+fn orders(events: &[Event]) -> Vec<Vec<Event>> {
+    let Some(first) = events.first() else { return vec![Vec::new()] };
+    let n = events.iter().take_while(|e| e.at == first.at).count();
+    let mut all = Vec::new();
+    for tail in orders(&events[n..]) {
+        for i in 0..n {
+            let mut head = events[..n].to_vec();
+            let chosen = head.remove(i);
+            for rest in if head.is_empty() { vec![Vec::new()] } else { orders(&head) } {
+                all.push([vec![chosen.clone()], rest, tail.clone()].concat());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn the_order_of_lines_of_one_instant_means_nothing() {
+    for (text, expected) in [
+        ("0 acquire A #1 5; 5 expire -; 5 acquire B #2 5; 6 release B #2", &[][..]),
+        (
+            "0 acquire A 5; 1 release A; 1 acquire A 5; 2 acquire B 5; 3 release B; 4 release A refused",
+            &[GrantedTwice],
+        ),
+        ("0 acquire B #5 5; 0 release B #5; 0 acquire A #6 5; 1 release A #6", &[]),
+        ("0 acquire C 5; 0 release C; 0 acquire A 5; 1 release A", &[]),
+        ("0 acquire A 5; 1 write A; 1 renew A 5; 1 release A; 1 acquire B 5; 2 release B", &[]),
+        ("0 acquire A #1 5; 1 failover -; 1 acquire B #2 5; 2 write A #1; 3 release B #2", &[LostAtFailover]),
+        (
+            "0 acquire A #1 5; 1 acquire B #2 5; 1 acquire C #3 5; 2 write A #1; 2 write B #2; 3 release C #3",
+            &[GrantedTwice; 3],
+        ),
+    ] {
+        for events in orders(&history(text)) {
+            let lines: Vec<_> = (1..).zip(events).map(|(line, e)| Event { line, ..e }).collect();
+            let mut found = judged(&lines, Rules::default(), ms(0)).0;
+            found.retain(|f| f.finding.is_death());
+            assert_eq!(names(&found, Certainty::Proven), expected, "{text}: {lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn many_events_of_one_instant_are_no_burden() {
+    let mut audit = Audit::new(Rules::default());
+    let line = history("0 acquire A 5; 0 release A");
+    for _ in 0..20_000 {
+        line.iter().for_each(|event| audit.event(event.clone(), &mut |f| panic!("{f:?}")));
+    }
+    assert_eq!(audit.end(&mut |f| panic!("{f:?}")).events, 40_000);
+}
+
+fn told(lines: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let text = lines.iter().fold("key,event,owner,lease_ms,at,result\n".to_owned(), |text, line| {
+        let (event, at) = line.rsplit_once(' ').unwrap();
+        let (event, result) = event.split_once(' ').unwrap_or((event, ""));
+        text + &format!("k,{event},2026-11-11T12:00:{at}Z,{result}\n")
+    });
+    std::fs::write(folder.path().join("locks.csv"), text).unwrap();
+    let line = ["locks", "audit", "locks.csv"];
+    run(program().current_dir(folder.path()).args(line), &line)
+}
+
+#[test]
+fn what_cannot_be_told_is_no_all_clear() {
+    const ALL_CLEAR: &str = "At no time did two hold a key";
+    told(&["acquire,A,5000 00", "release,A, 01"]).ends(0).prints(ALL_CLEAR);
+    for lines in [
+        &["acquire,A,100 refused 00"][..],
+        &["release,A, 00", "release,B, 01"],
+        &["write,A, 00", "write,B, 01"],
+    ] {
+        told(lines).ends(0).prints("whether two held one cannot be told").does_not_print(ALL_CLEAR);
+    }
+    for lines in [
+        &["release,Z, 00", "acquire,A,5000 01", "release,A, 02"][..],
+        &["renew,Z,5000 00", "release,Z, 01", "acquire,A,5000 02", "release,A, 03"],
+        &["acquire,A,5000 00", "release,A, 01", "write,A, 02"],
+    ] {
+        let ran = told(lines).ends(0).prints("1 event by owners that held no lock then");
+        ran.prints("cannot be told").does_not_print(ALL_CLEAR);
+    }
+}
