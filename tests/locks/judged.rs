@@ -254,6 +254,20 @@ fn the_order_of_lines_of_one_instant_means_nothing() {
 }
 
 #[test]
+fn a_lock_that_is_taken_anew_after_a_lapse_may_be_let_go_within_the_instant() {
+    for text in [
+        "0 acquire A 30; 300 acquire A 30; 300 release A; 310 acquire B 30; 320 release B",
+        "0 acquire A 30; 300 expire A; 300 acquire A 30; 300 release A; 310 acquire B 30; 320 release B",
+        "0 acquire A 30; 30 acquire A 30; 30 release A; 40 acquire B 30; 41 release B",
+    ] {
+        assert_eq!(deaths(text), [], "{text}");
+    }
+    // It was not over: the one lets go, and has it anew.
+    let held = "0 acquire A 30; 20 release A; 20 acquire A 30; 40 acquire B 30";
+    assert_eq!(deaths(held), [GrantedTwice]);
+}
+
+#[test]
 fn many_events_of_one_instant_are_no_burden() {
     let mut audit = Audit::new(Rules::default());
     let line = history("0 acquire A 5; 0 release A");

@@ -13,36 +13,54 @@ pub(super) fn take(state: &mut KeyState, events: &[Event], around: &mut Around<'
         return state.take(event, around);
     }
     let mut left: Vec<_> = events.iter().collect();
-    // How often each owner lets go within the instant.
-    let mut ends: HashMap<&str, usize> = HashMap::new();
-    for event in left.iter().filter(|event| event.kind == EventKind::Release) {
-        *ends.entry(event.owner.as_deref().unwrap_or_default()).or_default() += 1;
+    let mut yet: HashMap<&str, Yet> = HashMap::new();
+    for event in &left {
+        yet.entry(event.owner.as_deref().unwrap_or_default()).or_default().add(event, 1);
     }
-    while let Some((at, _)) = left.iter().enumerate().min_by_key(|(_, event)| rank(state, event, &ends)) {
+    while let Some((at, _)) = left.iter().enumerate().min_by_key(|(_, event)| rank(state, event, &yet)) {
         let event = left.swap_remove(at);
-        if event.kind == EventKind::Release
-            && let Some(n) = event.owner.as_deref().and_then(|owner| ends.get_mut(owner))
-        {
-            *n -= 1;
-        }
+        yet.entry(event.owner.as_deref().unwrap_or_default()).or_default().add(event, -1);
         state.take(event, around);
     }
 }
 
+/// How often an owner gets the key and lets it go within what is left of the instant.
+#[derive(Clone, Copy, Default)]
+struct Yet {
+    gets: i32,
+    ends: i32,
+}
+
+impl Yet {
+    fn add(&mut self, event: &Event, times: i32) {
+        match event.kind {
+            _ if is_grant(event) => self.gets += times,
+            EventKind::Release => self.ends += times,
+            _ => {}
+        }
+    }
+}
+
+fn is_grant(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Acquire | EventKind::Steal) && event.done
+}
+
 /// A failover; then what the holder does, its end last; then who gets the key, by token, and of those without one
-/// whoever lets go within the instant; then what is done by those who do not hold it.
-fn rank<'e>(state: &KeyState, event: &'e Event, ends: &HashMap<&str, usize>) -> Rank<'e> {
+/// whoever lets go within the instant; then what is done by those who do not hold it, and by those who let go what they
+/// get within the instant, where the lease that they had is over.
+fn rank<'e>(state: &KeyState, event: &'e Event, yet: &HashMap<&str, Yet>) -> Rank<'e> {
     let owner = event.owner.as_deref();
-    let is_grant = matches!(event.kind, EventKind::Acquire | EventKind::Steal) && event.done;
+    let of_owner = owner.and_then(|owner| yet.get(owner)).copied().unwrap_or_default();
     let turn = match event.kind {
         EventKind::Failover => 0,
-        _ if is_grant => 4,
+        _ if is_grant(event) => 4,
+        EventKind::Release if of_owner.gets > 0 && state.has_lapsed(event.at) => 5,
         EventKind::Write if state.is_of_holder(event) => 1,
         EventKind::Renew if state.is_of_holder(event) => 2,
         EventKind::Release | EventKind::Expire if state.is_of_holder(event) => 3,
         _ => 5,
     };
-    let stays = is_grant && owner.and_then(|owner| ends.get(owner)).is_none_or(|n| *n == 0);
+    let stays = is_grant(event) && of_owner.ends == 0;
     (turn, event.token.unwrap_or(i64::MAX), stays, event.kind, owner, event.line)
 }
 

@@ -169,6 +169,12 @@ impl KeyState {
         held.is_some_and(|held| held.is_meant(event))
     }
 
+    /// Whether the holder's lease is over at this time.
+    pub fn has_lapsed(&self, at: Timestamp) -> bool {
+        let held = self.busy.as_ref().and_then(|busy| busy.held.as_ref());
+        held.and_then(Hold::holds_until).is_some_and(|until| until <= at)
+    }
+
     /// A token must be greater than every one before it.
     fn token_granted(&mut self, event: &Event, around: &mut Around<'_>) {
         let Some(token) = event.token else { return };
