@@ -158,13 +158,7 @@ impl Executor<'_> {
                 run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
                 continue;
             }
-            let end = match self.run_intent(run, intent).await {
-                Ok(end) => end,
-                Err(error) => {
-                    run.stopped.set(true);
-                    return Err(error);
-                }
-            };
+            let end = self.run_intent(run, intent).await.inspect_err(|_| run.stopped.set(true))?;
             match end {
                 IntentEnd::Busy(_) if waited < run.pace.patience => {
                     let is_last = portion.is_empty() && run.queue.borrow().is_empty();
@@ -193,13 +187,8 @@ impl Executor<'_> {
             return Ok(());
         }
         self.keep_hold(run, false).await?;
-        let records = match self.run_many(run.plan, &intents, run.evidence, &run.begun).await {
-            Ok(records) => records,
-            Err(error) => {
-                run.stopped.set(true);
-                return Err(error);
-            }
-        };
+        let ran = self.run_many(run.plan, &intents, run.evidence, &run.begun).await;
+        let records = ran.inspect_err(|_| run.stopped.set(true))?;
         records.iter().for_each(|record| run.begun.borrow_mut().add(record));
         if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
             run.stopped.set(true);

@@ -8,10 +8,10 @@ use chrono_tz::Tz;
 use serde_json::{Map, Value};
 
 use super::amount::count;
-use super::cells::trim;
+use super::cells::{instant, trim};
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::lines::{
-    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, instant, named_twice,
+    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, named_twice,
     open_lines, theirs,
 };
 use super::mangled::{Mangled, mangled};

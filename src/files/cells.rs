@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use chrono_tz::Tz;
+
 use super::amount;
 use super::faults::{FileFaults, Place, Problem, Quoted};
 use super::header::Header;
@@ -246,6 +248,22 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }
 
+/// An instant as files have it: in the zone that is stated, where it has no offset itself.
+pub(super) fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, Problem> {
+    parse_instant(text, zone).map_err(|error| {
+        let problem = Problem::new(error.to_string());
+        match error {
+            TimeError::NoOffset => {
+                problem.hint("--timezone names the zone in which they were written, such as Asia/Shanghai")
+            }
+            TimeError::Ambiguous { .. } | TimeError::Skipped { .. } => {
+                problem.hint("export the times with their offset")
+            }
+            _ => problem,
+        }
+    })
+}
+
 /// A value that stands in a cell.
 pub(super) trait Cell: Sized {
     /// The value of an empty cell, where the type has one.
@@ -304,17 +322,7 @@ impl Cell for Timestamp {
                 .map(Self::from_micros)
                 .map_err(|_| Problem::new("not a number of microseconds"));
         }
-        parse_instant(text, cells.reading.options.timezone).map_err(|error| {
-            let problem = Problem::new(error.to_string());
-            match error {
-                TimeError::NoOffset => problem
-                    .hint("--timezone names the zone in which they were written, such as Asia/Shanghai"),
-                TimeError::Ambiguous { .. } | TimeError::Skipped { .. } => {
-                    problem.hint("export the times with their offset")
-                }
-                _ => problem,
-            }
-        })
+        instant(text, cells.reading.options.timezone)
     }
 
     fn text(&self) -> Cow<'_, str> {

@@ -6,15 +6,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-use chrono_tz::Tz;
-
 use super::cells::trim;
 use super::decode;
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::options::{BadOption, Encoding};
 use super::read::{broken_file, open};
 use super::records::{Broken, Record, Records};
-use crate::core::time::{TimeError, Timestamp, parse_instant};
 
 /// After how many lines progress is told.
 pub(super) const TOLD_EVERY: u64 = 1 << 14;
@@ -239,15 +236,4 @@ pub(super) fn each_object(
 pub(super) fn absent(why: &str, is_there: bool) -> Problem {
     let how = if is_there { "empty" } else { "missing" };
     Problem::new(format!("required{why}, but {how}"))
-}
-
-/// A time of a log. In the zone that is stated, where it has no offset itself.
-pub(super) fn instant(text: &str, zone: Option<Tz>) -> Result<Timestamp, Problem> {
-    parse_instant(text, zone).map_err(|e| {
-        let problem = Problem::new(e.to_string());
-        match e {
-            TimeError::NoOffset => problem.hint("--timezone says in which zone times without an offset are"),
-            _ => problem,
-        }
-    })
 }

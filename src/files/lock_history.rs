@@ -10,10 +10,10 @@ use std::sync::Arc;
 use chrono_tz::Tz;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use super::cells::trim;
+use super::cells::{instant, trim};
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::lines::{
-    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, instant, named_twice,
+    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, named_twice,
     open_lines, theirs,
 };
 use super::options::Encoding;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::amount::amount;
-use super::cells::trim;
+use super::cells::{instant, trim};
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::lines::{Names, TOLD_EVERY, ended, header};
 use super::options::{Amounts, BadOption, Encoding};
@@ -16,7 +16,7 @@ use super::records::Record;
 use crate::core::money::Currency;
 use crate::core::statement::{Line, LineType};
 use crate::core::status::status_type;
-use crate::core::time::{Timestamp, parse_instant};
+use crate::core::time::Timestamp;
 
 status_type!(
     /// What a column of a statement holds.
@@ -234,19 +234,10 @@ impl Header {
         };
         let at = match cell(StatementColumn::Time) {
             None | Some("") => Ok(None),
-            Some(time) => parse_instant(time, options.timezone).map(Some),
+            Some(time) => instant(time, options.timezone).map(Some),
         };
         let amount_minor = amount_minor.map_err(|problem| refuse(StatementColumn::Amount, problem));
-        let at: Result<Option<Timestamp>, ()> = at.map_err(|e| {
-            let problem = Problem::new(e.to_string());
-            refuse(
-                StatementColumn::Time,
-                match options.timezone {
-                    None => problem.hint("--timezone says in which zone times without an offset are"),
-                    Some(_) => problem,
-                },
-            );
-        });
+        let at: Result<Option<Timestamp>, ()> = at.map_err(|problem| refuse(StatementColumn::Time, problem));
         if !sound {
             return None;
         }

@@ -95,7 +95,7 @@ impl Store {
             }
         }
         self.close_pass(on, database, pass).await?;
-        let now = self.row_state_on(on, database, ledger, shard, tenant_id, id).await?;
+        let now = self.row_states_on(on, ledger, shard, tenant_id, &[id]).await?.remove(id);
         match (moved, now) {
             (true, Some(now)) if now.status == to => Ok(Moved::Now(now)),
             (true, now) => Err(Error::failure(format!(
@@ -143,7 +143,7 @@ impl Store {
         if usize::try_from(moved) != Ok(ids.len()) {
             return Ok(None);
         }
-        let mut now = self.row_states_on(on, database, ledger, shard, tenant_id, ids).await?;
+        let mut now = self.row_states_on(on, ledger, shard, tenant_id, ids).await?;
         let states: Option<Vec<_>> = ids.iter().map(|id| now.remove(*id)).collect();
         Ok(states.filter(|states| states.iter().all(|row| row.status == to)))
     }
@@ -295,36 +295,24 @@ impl Store {
     ) -> Result<Option<RowState>> {
         for (shard, database) in self.shards(ledger) {
             let mut connection = database.connection().await?;
-            let state = self.row_state_on(&mut connection, database, ledger, shard, tenant_id, id).await?;
-            if state.is_some() {
-                return Ok(state);
+            let mut state = self.row_states_on(&mut connection, ledger, shard, tenant_id, &[id]).await?;
+            if let Some(state) = state.remove(id) {
+                return Ok(Some(state));
             }
         }
         Ok(None)
-    }
-
-    async fn row_state_on(
-        &self,
-        on: &mut Connection,
-        database: &Database,
-        ledger: Ledger,
-        shard: Shard,
-        tenant_id: &TenantId,
-        id: &RowId,
-    ) -> Result<Option<RowState>> {
-        Ok(self.row_states_on(on, database, ledger, shard, tenant_id, &[id]).await?.remove(id))
     }
 
     /// The states of those of some rows of a shard that are there.
     async fn row_states_on(
         &self,
         on: &mut Connection,
-        database: &Database,
         ledger: Ledger,
         shard: Shard,
         tenant_id: &TenantId,
         ids: &[&RowId],
     ) -> Result<HashMap<RowId, RowState>> {
+        let database = self.shard(ledger, shard);
         let list: Vec<_> = ids.iter().map(ToString::to_string).collect();
         let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", list);
         macro_rules! state_of {

@@ -172,8 +172,7 @@ impl Store {
             told.push((r.needed("event")?, r.time("at_us")?, r.text("freeze_id")?, r.text("note")?));
         }
         let is_made = made.is_some() && told.first() == made.as_ref();
-        let begun: Vec<_> = told.iter().skip(1).map(|(_, at, ..)| *at).collect();
-        if is_made && begun == saved.begun_at.into_iter().collect::<Vec<_>>() {
+        if is_made && told.iter().skip(1).map(|(_, at, ..)| *at).eq(saved.begun_at) {
             return Ok(());
         }
         Err(Error::refused(format!(

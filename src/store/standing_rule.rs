@@ -52,10 +52,9 @@ impl Store {
             None => StandingRule::default(),
         };
         // Each rule has an entry of its own: one that is written again by hand has none.
-        let is_told = r.int("times")? == standing.position
-            && (standing.position == 0
-                || r.text("last")?.is_some_and(|last| last == standing.rule.to_string()));
-        if !is_told {
+        let told = (r.int("times")?, r.text("last")?);
+        let last = (standing.position > 0).then(|| standing.rule.to_string());
+        if told != (standing.position, last) {
             return Err(Error::refused("the rule for approvals that stands is not the one that the journal tells of")
                 .hint(
                     "somebody wrote into onefold_rules or onefold_journal by hand: have the database's owner put back \

@@ -4,7 +4,8 @@ use onefold::core::time::{Span, Timestamp};
 use onefold::core::trace::shape::{Pieces, Shape, shape};
 use proptest::prelude::*;
 
-/// So many pieces; each is its mean, give or take this part of it.
+/// So many pieces; each is its mean, give or take this part of it. A shape that must always be seen stands far enough
+/// out of the noise that no draw can bend it into another.
 fn noisy(means: Vec<u64>, by: f64) -> impl Strategy<Value = Vec<u64>> {
     let count = means.len();
     prop::collection::vec(1.0 - by..1.0 + by, count)
@@ -19,7 +20,7 @@ proptest! {
     #[test]
     fn a_step_is_a_step_and_backwards_a_cliff(
         counts in (16_usize..48, 1_u64..20).prop_flat_map(|(count, low)| {
-            (count / 3..count * 2 / 3).prop_flat_map(move |at| noisy(level(low, low * 12 + 20, at, count), 0.33))
+            (count / 3..count * 2 / 3).prop_flat_map(move |at| noisy(level(low, low * 12 + 20, at, count), 0.15))
         })
     ) {
         prop_assert_eq!(shape(&counts), Shape::Step);
@@ -28,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_level_has_no_shape(counts in (16_usize..48, 20_u64..500).prop_flat_map(|(n, m)| noisy(vec![m; n], 0.33))) {
+    fn what_is_level_has_no_shape(counts in (16_usize..48, 20_u64..500).prop_flat_map(|(n, m)| noisy(vec![m; n], 0.25))) {
         prop_assert_eq!(shape(&counts), Shape::Other);
     }
 

@@ -165,14 +165,16 @@ impl KeyState {
 
     /// Whether an event is the holder's own, or ends its hold.
     pub fn is_of_holder(&self, event: &Event) -> bool {
-        let held = self.busy.as_ref().and_then(|busy| busy.held.as_ref());
-        held.is_some_and(|held| held.is_meant(event))
+        self.held().is_some_and(|held| held.is_meant(event))
     }
 
     /// Whether the holder's lease is over at this time.
     pub fn has_lapsed(&self, at: Timestamp) -> bool {
-        let held = self.busy.as_ref().and_then(|busy| busy.held.as_ref());
-        held.and_then(Hold::holds_until).is_some_and(|until| until <= at)
+        self.held().and_then(Hold::holds_until).is_some_and(|until| until <= at)
+    }
+
+    fn held(&self) -> Option<&Hold> {
+        self.busy.as_ref()?.held.as_ref()
     }
 
     /// A token must be greater than every one before it.
