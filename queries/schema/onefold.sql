@@ -49,6 +49,14 @@ CREATE TABLE IF NOT EXISTS onefold_plans (
 CREATE INDEX IF NOT EXISTS onefold_plans_by_freeze ON onefold_plans (freeze_id, state);
 CREATE INDEX IF NOT EXISTS onefold_plans_by_state ON onefold_plans (state, made_at_us);
 
+-- The intents of plans, some of them a row: there may be a million.
+CREATE TABLE IF NOT EXISTS onefold_plan_parts (
+    plan_id {id} NOT NULL,
+    part    BIGINT NOT NULL,
+    intents {long} NOT NULL,
+    PRIMARY KEY (plan_id, part)
+);
+
 -- One row a person's word for a decision, whichever plan it stands in.
 CREATE TABLE IF NOT EXISTS onefold_approvals (
     digest  {text} NOT NULL,

@@ -102,7 +102,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let basis = Basis { policy: policy.clone(), as_of, evidence: Evidence::default() };
         // A choice of the operator's may be of any order, plain or not.
         let sifted = if args.keep.is_empty() { sifted(config, &files, &options, &basis) } else { None };
-        let listing = Listing { whole, text: false };
+        let listing = Listing { whole, texts: false };
         let quick =
             sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?;
         if let Some(quick) = quick {
@@ -144,9 +144,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let (rule, plan) = if let Some(mut quick) = quick {
             quick.plan.freeze_id = freeze_id;
             (unlisted, lists) = (quick.unlisted, whole);
-            let (plan, body) = quick.saved();
-            let rule = store.save_plan_as(&plan, &body, &keeps, maker).await?;
-            (rule, plan)
+            let rule = store.save_plan_as(&quick.plan, &quick.texts, &keeps, maker).await?;
+            (rule, quick.plan)
         } else {
             let progress = Progress::new(config, "reading and deciding");
             let ledgers = store.read_scope(&scope).await?;
@@ -206,7 +205,7 @@ fn decided(
     planned
 }
 
-/// The plan of every row of the databases, with the text to be saved; nothing where they must be read row by row.
+/// The plan of every row of the databases, with the texts to be saved; nothing where they must be read row by row.
 async fn everything(
     config: &Config,
     store: &Store,
@@ -230,7 +229,7 @@ async fn everything(
     });
     progress.end();
     export.end()?;
-    let listing = Listing { whole, text: true };
+    let listing = Listing { whole, texts: true };
     let scope = Scope::default();
     Ok(sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?)
 }

@@ -14,8 +14,8 @@ use super::ids::*;
 use super::ledger::{Hold, Ledgers, Message, Order, Payment};
 use super::money::Currency;
 use super::plan::{
-    Decided, Outcome, OutsideMoney, Plan, PlanDigest, PlanError, PlannedIntent, Sums, check_sums, intent_id,
-    make,
+    Decided, IntentTexts, Outcome, OutsideMoney, Plan, PlanDigest, PlanError, PlannedIntent, Sums,
+    check_sums, intent_id, make,
 };
 use super::policy::Policy;
 use super::scope::{Place, Scope};
@@ -444,8 +444,7 @@ pub type Unlisted = usize;
 /// stretch, side by side.
 #[derive(Debug, Default)]
 pub struct Stretch {
-    /// The canonical text of its intents, with a comma between two.
-    text: String,
+    texts: IntentTexts,
     /// Those that are to stand in the plan's list.
     intents: Vec<PlannedIntent>,
     unlisted: Unlisted,
@@ -469,8 +468,7 @@ impl Stretch {
             while let Some(other) = others.next_if(is_before) {
                 stretch.add(other, whole);
             }
-            stretch.comma();
-            intent.write_canonical(&mut stretch.text);
+            intent.write_canonical(stretch.texts.next());
             stretch.sums.add(&intent);
             stretch.live_orders += u64::from(intent.plain.live);
             if whole {
@@ -486,8 +484,7 @@ impl Stretch {
     }
 
     fn add(&mut self, mut other: PlannedIntent, whole: bool) {
-        self.comma();
-        canonical::write(&other, &mut self.text).expect("the names in a plan are text");
+        self.texts.add(&other);
         match other.outcome {
             _ if whole => {}
             Outcome::Clean if other.orders.len() == 1 => {
@@ -498,12 +495,6 @@ impl Stretch {
             _ => (other.seen, other.evidence) = (Vec::new(), Vec::new()),
         }
         self.intents.push(other);
-    }
-
-    fn comma(&mut self) {
-        if !self.text.is_empty() {
-            self.text.push(',');
-        }
     }
 }
 
@@ -519,8 +510,8 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
 pub struct Listing {
     /// Whether every intent is to stand in its list, with what it saw and with its evidence.
     pub whole: bool,
-    /// Whether the text of all intents is to be kept.
-    pub text: bool,
+    /// Whether the texts of all intents are to be kept.
+    pub texts: bool,
 }
 
 /// A plan, and what of it does not stand in its list.
@@ -528,22 +519,8 @@ pub struct Listing {
 pub struct Planned {
     pub plan: Plan,
     pub unlisted: Unlisted,
-    /// Where it is kept: the canonical text of every intent, with a comma between two.
-    pub text: String,
-}
-
-impl Planned {
-    /// The plan, and the whole of it as JSON, whatever its list leaves out.
-    pub fn saved(self) -> (Plan, String) {
-        let Self { plan, unlisted: _, text: mut body } = self;
-        let around = serde_json::to_string(&plan.without_intents()).expect("the names in a plan are text");
-        // A text in it has its quotation marks escaped: this stands there once.
-        let (before, after) = around.split_once("\"intents\":[]").expect("a plan has a list of intents");
-        body.insert_str(0, &format!("{before}\"intents\":["));
-        body.push(']');
-        body.push_str(after);
-        (plan, body)
-    }
+    /// Those of every intent, where they were to be kept.
+    pub texts: IntentTexts,
 }
 
 /// A plan in the making, of stretches in the plan's order.
@@ -552,8 +529,8 @@ pub struct Stretches {
     plan: Plan,
     unlisted: Unlisted,
     sums: PlainSums,
-    /// Where it is wanted, the text of all intents so far.
-    text: Option<String>,
+    /// Where they are wanted, those of all intents so far.
+    texts: Option<IntentTexts>,
 }
 
 impl Stretches {
@@ -573,18 +550,15 @@ impl Stretches {
             sums,
             outside_sums,
         };
-        let text = listing.text.then(String::new);
-        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default(), text }
+        let texts = listing.texts.then(IntentTexts::default);
+        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default(), texts }
     }
 
     pub fn add(&mut self, stretch: Stretch) {
-        let Stretch { text, mut intents, unlisted, live_orders, sums } = stretch;
-        self.digest.intents(&text);
-        if let Some(all) = self.text.as_mut().filter(|_| !text.is_empty()) {
-            if !all.is_empty() {
-                all.push(',');
-            }
-            all.push_str(&text);
+        let Stretch { texts, mut intents, unlisted, live_orders, sums } = stretch;
+        self.digest.intents(&texts);
+        if let Some(all) = &mut self.texts {
+            all.append(texts);
         }
         self.plan.intents.append(&mut intents);
         self.plan.live_orders += live_orders;
@@ -605,10 +579,10 @@ impl Stretches {
     /// # Errors
     /// Sums that do not close.
     pub fn end(self) -> Result<Planned, PlanError> {
-        let Self { digest, mut plan, unlisted, sums, text } = self;
+        let Self { digest, mut plan, unlisted, sums, texts } = self;
         (plan.sums, plan.outside_sums) = sums.add_to(plan.sums, plan.outside_sums);
         check_sums(&plan.sums, &plan.outside_sums)?;
         plan.digest = digest.end(plan.live_orders, &plan.policy, &plan.scope, &plan.sums);
-        Ok(Planned { plan, unlisted, text: text.unwrap_or_default() })
+        Ok(Planned { plan, unlisted, texts: texts.unwrap_or_default() })
     }
 }

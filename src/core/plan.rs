@@ -531,6 +531,55 @@ impl Plan {
     }
 }
 
+/// The canonical text of intents in the plan's order, in pieces that nobody minds to hold or to send at once: each has
+/// whole intents, with a comma between two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IntentTexts(Vec<String>);
+
+impl IntentTexts {
+    /// A piece of so many bytes takes no intent more.
+    const PIECE: usize = 1 << 20;
+
+    pub fn of(intents: &[PlannedIntent]) -> Self {
+        let mut texts = Self::default();
+        intents.iter().for_each(|intent| texts.add(intent));
+        texts
+    }
+
+    pub fn add(&mut self, intent: &PlannedIntent) {
+        canonical::write(intent, self.next()).expect("the names in a plan are text");
+    }
+
+    /// The text behind which the next intent is to be written.
+    pub(super) fn next(&mut self) -> &mut String {
+        self.room(1)
+    }
+
+    /// Adds what comes behind these.
+    pub fn append(&mut self, texts: Self) {
+        for piece in texts.0 {
+            if piece.len() < Self::PIECE {
+                self.room(piece.len()).push_str(&piece);
+            } else {
+                self.0.push(piece);
+            }
+        }
+    }
+
+    /// The text behind which so many bytes have room.
+    fn room(&mut self, bytes: usize) -> &mut String {
+        match self.0.last_mut() {
+            Some(last) if last.len() + bytes <= Self::PIECE => last.push(','),
+            _ => self.0.push(String::new()),
+        }
+        self.0.last_mut().expect("there is one")
+    }
+
+    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
 /// A plan's digest as its intents come, in the plan's order.
 pub(super) struct PlanDigest {
     text: TextHash,
@@ -549,11 +598,10 @@ impl PlanDigest {
         self.text.member(std::mem::replace(&mut self.before, ","), intent);
     }
 
-    /// The canonical text of some intents, with a comma between two.
-    pub fn intents(&mut self, text: &str) {
-        if !text.is_empty() {
+    pub fn intents(&mut self, texts: &IntentTexts) {
+        for piece in texts.pieces() {
             self.text.text(std::mem::replace(&mut self.before, ","));
-            self.text.hash_all(text);
+            self.text.hash_all(piece);
         }
     }
 

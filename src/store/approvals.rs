@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::TryStreamExt as _;
-
 use super::journal::{Entry, Event};
-use super::plans::{SavedPlan, decode};
+use super::plans::SavedPlan;
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store, Transaction};
@@ -132,9 +130,8 @@ impl Store {
         let statement = journal.statement(&self.queries, "plans/begun_beside", &values)?;
         let mut sums = BTreeMap::new();
         // One by one: a plan may be large.
-        let mut rows = journal.stream(on, &statement);
-        while let Some(row) = rows.try_next().await? {
-            let other = decode(&row)?.plan;
+        for row in journal.fetch(on, &statement).await? {
+            let other = self.decode_on(on, &row).await?.plan;
             for (currency, sum) in refunds(other.intents.iter().flat_map(|intent| &intent.steps)) {
                 *sums.entry(currency).or_default() += sum;
             }

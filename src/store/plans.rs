@@ -8,7 +8,7 @@ use super::{Connection, Store};
 use crate::core::approval::{ApprovalRule, Person};
 use crate::core::evidence::KeepOverride;
 use crate::core::ids::*;
-use crate::core::plan::Plan;
+use crate::core::plan::{IntentTexts, Plan, PlannedIntent};
 use crate::core::status::{Ledger, status_type};
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
@@ -73,14 +73,14 @@ impl Store {
         keeps: &KeepChanges,
         maker: Maker<'_>,
     ) -> Result<ApprovalRule> {
-        self.save_plan_as(plan, &json(plan)?, keeps, maker).await
+        self.save_plan_as(plan, &IntentTexts::of(&plan.intents), keeps, maker).await
     }
 
-    /// As [`Store::save_plan`], of a plan whose list leaves intents out that stand in its `body`: the whole of it, as JSON.
+    /// As [`Store::save_plan`], of a plan whose list leaves intents out: `texts` are those of all.
     pub async fn save_plan_as(
         &self,
         plan: &Plan,
-        body: &str,
+        texts: &IntentTexts,
         keeps: &KeepChanges,
         maker: Maker<'_>,
     ) -> Result<ApprovalRule> {
@@ -100,11 +100,19 @@ impl Store {
                     .bind("os_user", person.os_user.as_str())
                     .bind("login", person.login.as_str())
                     .bind("approval", json(&approval)?)
-                    .bind("body", body);
+                    .bind("body", json(&plan.without_intents())?);
                 if state == PlanState::Open {
                     self.hold_retention_still(tx).await?;
                 }
                 journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
+                for (part, intents) in (0_i64..).zip(texts.pieces()) {
+                    let values = Values::new()
+                        .bind("plan_id", plan.plan_id.as_str())
+                        .bind("part", part)
+                        .bind("intents", intents);
+                    let statement = journal.statement(&self.queries, "plans/insert_part", &values)?;
+                    journal.execute(tx, &statement).await?;
+                }
                 let keep_entry = |event, tenant_id: &TenantId, order_id: &OrderId| {
                     Entry::new(event, actor, plan.made_at).plan(&plan.plan_id).row(
                         Ledger::Orders,
@@ -130,16 +138,17 @@ impl Store {
                         .bind("plan_id", plan.plan_id.as_str());
                     let statement = journal.statement(&self.queries, "plans/open_of_freeze", &values)?;
                     for row in journal.fetch(tx, &statement).await? {
-                        let older = decode(&row)?;
-                        if older.plan.scope.overlaps(&plan.scope) {
+                        // Its intents say nothing more of where it meets another.
+                        let older = decode_head(&row)?;
+                        if older.scope.overlaps(&plan.scope) {
                             let values = Values::new()
-                                .bind("plan_id", older.plan.plan_id.as_str())
+                                .bind("plan_id", older.plan_id.as_str())
                                 .bind("superseded_by", plan.plan_id.as_str());
                             journal
                                 .execute(tx, &journal.statement(&self.queries, "plans/supersede", &values)?)
                                 .await?;
                             let entry = Entry::new(Event::Superseded, actor, plan.made_at)
-                                .plan(&older.plan.plan_id)
+                                .plan(&older.plan_id)
                                 .note(format!("by {}", plan.plan_id));
                             self.append_on(tx, &entry).await?;
                         }
@@ -212,9 +221,11 @@ impl Store {
         let values = Values::new().bind("plan_id", plan_id);
         let statement = self.journal().statement(&self.queries, "plans/by_id", &values)?;
         let rows = self.journal().fetch(on, &statement).await?;
-        rows.first().map(decode).transpose()?.ok_or_else(|| {
-            Error::usage(format!("there is no plan {plan_id}")).hint("`onefold status` lists the newest ones")
-        })
+        let Some(row) = rows.first() else {
+            return Err(Error::usage(format!("there is no plan {plan_id}"))
+                .hint("`onefold status` lists the newest ones"));
+        };
+        self.decode_on(on, row).await
     }
 
     /// Every plan of a freeze, whatever became of it, the newest first.
@@ -227,7 +238,49 @@ impl Store {
     pub(super) async fn plans_on(&self, on: &mut Connection, freeze_id: &str) -> Result<Vec<SavedPlan>> {
         let values = Values::new().bind("freeze_id", freeze_id);
         let statement = self.journal().statement(&self.queries, "plans/of_freeze", &values)?;
-        self.journal().fetch(on, &statement).await?.iter().map(decode).collect()
+        let mut plans = Vec::new();
+        for row in self.journal().fetch(on, &statement).await? {
+            plans.push(self.decode_on(on, &row).await?);
+        }
+        Ok(plans)
+    }
+
+    /// A saved plan with its intents, from its row.
+    ///
+    /// # Errors
+    /// As [`Store::plan_by_id`] has them of what was changed.
+    pub(super) async fn decode_on(&self, on: &mut Connection, row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
+        let mut plan = decode_head(row)?;
+        let journal = self.journal();
+        let mut next = 0_i64;
+        loop {
+            let values = Values::new().bind("plan_id", plan.plan_id.as_str()).bind("next", next);
+            let parts = journal.fetch(on, &journal.statement(&self.queries, "plans/parts", &values)?).await?;
+            let Some(last) = parts.last() else { break };
+            next = Reader::new(last, "onefold_plan_parts").int("part")? + 1;
+            for part in &parts {
+                let r = Reader::new(part, "onefold_plan_parts");
+                let list = format!("[{}]", r.needed("intents")?);
+                let intents: Vec<PlannedIntent> =
+                    serde_json::from_str(&list).map_err(|e| r.bad("intents", e))?;
+                plan.intents.extend(intents);
+            }
+        }
+        if !plan.digest_matches() {
+            return Err(changed(&plan.plan_id, "its digest does not match"));
+        }
+        let r = Reader::new(row, "onefold_plans");
+        let person = r.text("os_user")?.zip(r.text("login")?);
+        let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(SavedPlan {
+            plan,
+            state: r.parsed("state")?,
+            superseded_by: r.text("superseded_by")?,
+            made_by: r.needed("made_by")?,
+            maker: person.map(|(os_user, login)| Person { os_user, login }),
+            approval: approval.map_err(|e| r.bad("approval", e))?.unwrap_or_default(),
+            begun_at: r.time_or_null("begun_at_us")?,
+        })
     }
 
     /// The heads of the newest plans, the newest first.
@@ -273,31 +326,20 @@ fn planned_note(digest: &str, maker: &Person, rule: &ApprovalRule) -> String {
     format!("{digest} by {maker}: {rule}")
 }
 
-pub(super) fn decode(row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
+/// A plan as its own row has it: without its intents, unless it was saved before these had rows of their own.
+fn decode_head(row: &sqlx::any::AnyRow) -> Result<Plan> {
     let r = Reader::new(row, "onefold_plans");
     let plan: Plan = serde_json::from_str(&r.needed("body")?).map_err(|e| r.bad("body", e))?;
-    let plan_id: String = r.needed("plan_id")?;
-    let changed = |what| {
-        let message = format!("{plan_id} is not what was decided: {what}");
-        Error::refused(message).hint("somebody changed it in the database; plan again")
-    };
-    if !plan.digest_matches() {
-        return Err(changed("its digest does not match"));
-    }
     // The digest leaves these out: a plan is the same under another name.
     let named = (&plan.plan_id, &plan.freeze_id, plan.made_at);
+    let plan_id: String = r.needed("plan_id")?;
     if named != (&plan_id, &r.text("freeze_id")?, r.time("made_at_us")?) {
-        return Err(changed("it stands under another name, freeze or time than its own"));
+        return Err(changed(&plan_id, "it stands under another name, freeze or time than its own"));
     }
-    let person = r.text("os_user")?.zip(r.text("login")?);
-    let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();
-    Ok(SavedPlan {
-        plan,
-        state: r.parsed("state")?,
-        superseded_by: r.text("superseded_by")?,
-        made_by: r.needed("made_by")?,
-        maker: person.map(|(os_user, login)| Person { os_user, login }),
-        approval: approval.map_err(|e| r.bad("approval", e))?.unwrap_or_default(),
-        begun_at: r.time_or_null("begun_at_us")?,
-    })
+    Ok(plan)
+}
+
+fn changed(plan_id: &str, what: &str) -> Error {
+    Error::refused(format!("{plan_id} is not what was decided: {what}"))
+        .hint("somebody changed it in the database; plan again")
 }

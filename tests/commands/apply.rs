@@ -76,7 +76,7 @@ fn a_plan_that_was_changed_in_the_database_is_refused(site: &Site) {
     site.freeze();
     let plan = site.plan();
     site.sql(
-        "UPDATE onefold_plans SET body = REPLACE(body, '\"amount_minor\":1000', '\"amount_minor\":9000')",
+        "UPDATE onefold_plan_parts SET intents = REPLACE(intents, '\"amount_minor\":1000', '\"amount_minor\":9000')",
     );
     site.run(&["apply", &plan, "--yes"]).fails(7, &[&plan, "digest does not match", "plan again"]);
     assert_eq!(site.payment("P-B"), "CAPTURED");

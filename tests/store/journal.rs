@@ -2,6 +2,7 @@
 
 use onefold::core::evidence::{Effect, KeepOverride};
 use onefold::core::ids::*;
+use onefold::core::plan::IntentTexts;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
 use onefold::store::journal::{Entry, Event, Search};
@@ -104,9 +105,26 @@ on_every_database! {
         assert_eq!((saved.plan.clone(), saved.state, saved.superseded_by), (plan, PlanState::Open, None));
         assert!(saved.plan.digest_matches());
         assert!(store.plan_by_id("pl-1").await.is_err(), "ids are compared byte for byte");
-        db.run("UPDATE onefold_plans SET body = REPLACE(body, 'REFUNDING', 'CAPTURED')").await;
-        let changed = store.plan_by_id("PL-1").await;
-        assert!(changed.is_err() || !changed.unwrap().plan.digest_matches());
+        let changes = ["intents = REPLACE(intents, 'REFUNDING', 'CAPTURED')", "plan_id = 'PL-2'"];
+        for change in changes {
+            db.run(format!("UPDATE onefold_plan_parts SET {change}")).await;
+            let changed = store.plan_by_id("PL-1").await.unwrap_err();
+            assert!(changed.to_string().contains("digest does not match"), "{changed}");
+        }
+    }
+
+    async fn a_plan_that_is_too_long_for_one_row_is_read_as_it_was_saved(db) {
+        let store = db.store().await;
+        let mut book = Book::new();
+        book.bought("O-1", 0);
+        let mut decided = book.make().unwrap();
+        let long = KeepOverride { order_id: "O-1".into(), because: "為".repeat(1 << 19) };
+        decided.intents[0].override_keep = Some(long);
+        decided.intents = vec![decided.intents[0].clone(); 20];
+        let plan = decided.into_plan("PL-1".to_owned(), at(0), None);
+        assert_eq!(IntentTexts::of(&plan.intents).pieces().count(), 20);
+        store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
+        assert!(store.plan_by_id("PL-1").await.unwrap().plan == plan);
     }
 
     async fn a_newer_plan_of_a_freeze_supersedes_open_ones_whose_scope_it_meets(db) {
