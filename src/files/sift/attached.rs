@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use foldhash::HashSet;
 use foldhash::fast::RandomState;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::orders::{NO_ORDER, Orders, maybe};
 use super::source::{Source, meet};
@@ -187,6 +188,6 @@ impl FirstPass<'_> {
 
 /// Whether all hashes differ.
 pub(super) fn all_differ(mut hashes: Vec<u64>) -> bool {
-    hashes.sort_unstable();
+    hashes.par_sort_unstable();
     hashes.is_sorted_by(|a, b| a < b)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use foldhash::HashSet;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::attached::{Attached, Row};
 use super::orders::{NO_ORDER, Orders};
@@ -37,19 +38,15 @@ impl Layout {
         attached: &[Vec<Attached>; 4],
         at_once: usize,
     ) -> Self {
-        let sorted = orders.sorted();
-        let place = |order: u32| orders.get(order).rank();
-        let mut place_of = vec![0; sorted.len()];
-        let mut places: Vec<Range<usize>> = Vec::new();
-        for same in sorted.chunk_by(|a, b| place(*a) == place(*b)) {
-            let begin = places.last().map_or(0, |before| before.end);
-            for &order in same {
-                place_of[order as usize] = places.len();
+        let (sorted, places) = orders.by_place();
+        let mut place_of = vec![0_u32; sorted.len()];
+        for (place, same) in (0..).zip(&places) {
+            for &order in &sorted[same.clone()] {
+                place_of[order as usize] = place;
                 if same.len() > 1 {
                     kinds[order as usize].set_odd();
                 }
             }
-            places.push(begin..begin + same.len());
         }
 
         let mut is_apart = vec![false; places.len()];
@@ -57,19 +54,19 @@ impl Layout {
             attached.iter().flatten().flat_map(|piece| &piece.orphan_places).copied().collect();
         if !orphans.is_empty() {
             for (hash, place) in orders.places.iter().zip(&place_of) {
-                is_apart[*place] |= orphans.contains(hash);
+                is_apart[*place as usize] |= orphans.contains(hash);
             }
         }
         let transactions = attached.iter().flatten().flat_map(|piece| piece.transactions.iter().copied());
         for mut named in [orders.keys.clone(), transactions.collect::<Vec<(u64, u32)>>()] {
-            named.sort_unstable();
+            named.par_sort_unstable();
             for same in named.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
                 let mut places = same.iter().map(|(_, order)| place_of.get(*order as usize));
                 let first = places.next().flatten();
                 let is_far = places.any(|place| place != first);
                 for (_, order) in same.iter().filter(|(_, order)| *order != NO_ORDER) {
                     kinds[*order as usize].set_odd();
-                    is_apart[place_of[*order as usize]] |= is_far;
+                    is_apart[place_of[*order as usize] as usize] |= is_far;
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::source::{Source, meet};
 use super::workers::side_by_side;
@@ -155,8 +156,8 @@ impl Orders {
         self.index.find(hash, |order| self.is(*order, tenant_id, order_id)).copied()
     }
 
-    /// All of them by tenant, user and show.
-    pub(super) fn sorted(&self) -> Vec<u32> {
+    /// All of them by tenant, user and show, and of each such place where its orders stand in that.
+    pub(super) fn by_place(&self) -> (Vec<u32>, Vec<Range<usize>>) {
         // Most users differ in their first bytes, which are compared as one number.
         let begin = |text: &str| {
             let mut bytes = [0; 16];
@@ -177,11 +178,14 @@ impl Orders {
         let mut ranks = vec![0; names.len()];
         names.iter().zip(0..).for_each(|((_, tenant), rank)| ranks[*tenant as usize] = rank);
         keys.iter_mut().for_each(|(tenant, ..)| *tenant = ranks[*tenant as usize]);
-        keys.sort_unstable_by(|a, b| {
-            let rank = |i: u32| self.get(i).rank();
-            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rank(a.2).cmp(&rank(b.2)))
-        });
-        keys.into_iter().map(|(.., order)| order).collect()
+        let rank = |i: u32| self.get(i).rank();
+        keys.par_sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rank(a.2).cmp(&rank(b.2))));
+        let mut places: Vec<Range<usize>> = Vec::with_capacity(keys.len());
+        for same in keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1) && rank(a.2) == rank(b.2)) {
+            let begin = places.last().map_or(0, |before| before.end);
+            places.push(begin..begin + same.len());
+        }
+        (keys.into_iter().map(|(.., order)| order).collect(), places)
     }
 }
 

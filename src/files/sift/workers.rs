@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::{panic, thread};
+use std::thread;
+
+use rayon::prelude::*;
 
 /// Does pieces of work on all processors, and hands on what they give in their order; stops where that gives
 /// nothing.
@@ -47,36 +49,7 @@ pub(super) fn in_turn<T: Send>(
 /// Does pieces of work on all processors, and gives what they give in their order; nothing where one gives nothing.
 pub(super) fn side_by_side<T: Send>(
     pieces: usize,
-    work: impl Fn(usize) -> Option<T> + Sync,
+    work: impl Fn(usize) -> Option<T> + Sync + Send,
 ) -> Option<Vec<T>> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(pieces).max(1);
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                return Some(done);
-            }
-            match work(piece) {
-                Some(result) => done.push((piece, result)),
-                None => {
-                    next.store(pieces, Ordering::Relaxed);
-                    return None;
-                }
-            }
-        }
-    };
-    let mut all = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        let ended = workers.into_iter().map(|w| w.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
-        ended.collect::<Vec<Option<Vec<(usize, T)>>>>()
-    })
-    .into_iter()
-    .collect::<Option<Vec<_>>>()?
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>();
-    all.sort_unstable_by_key(|(piece, _)| *piece);
-    Some(all.into_iter().map(|(_, result)| result).collect())
+    (0..pieces).into_par_iter().with_max_len(1).map(work).collect()
 }
