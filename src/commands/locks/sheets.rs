@@ -163,6 +163,7 @@ impl Sheets for AuditReport {
             "skew_us": self.rules.skew,
             "grants": self.audited.grants,
             "by_unknown": self.audited.unknown,
+            "unordered_keys": self.audited.blurred,
             "tallies": findings,
             "leases_used_percent": {
                 "p50": self.audited.holds.quantile(50), "p95": self.audited.holds.quantile(95),

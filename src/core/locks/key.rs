@@ -23,6 +23,8 @@ pub(super) struct Around<'a> {
     pub failovers: &'a VecDeque<Timestamp>,
     pub overall: &'a mut Ratios,
     pub out: &'a mut dyn FnMut(Found),
+    /// Whether the order of some events of the key is not known, so that nothing of it is proven.
+    pub is_blurred: bool,
     /// How often the key was got, as far as the history shows.
     pub grants: &'a mut u64,
     /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: it may begin after
@@ -31,6 +33,11 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
+    fn tell(&mut self, found: Found) {
+        let certainty = if self.is_blurred { Certainty::Possible } else { found.certainty };
+        (self.out)(Found { certainty, ..found });
+    }
+
     /// How far two clocks may differ: those of one node do not.
     fn skew(&self, a: Option<&Arc<str>>, b: Option<&Arc<str>>) -> Span {
         if a.is_some() && a == b { Span::from_micros(0) } else { self.rules.skew }
@@ -57,6 +64,7 @@ pub(super) struct KeyState {
     pub ratios: Ratios,
     /// When something was last heard of it.
     last: Option<Timestamp>,
+    is_blurred: bool,
 }
 
 /// What is kept while somebody holds the key or may take itself for the holder.
@@ -69,9 +77,20 @@ struct Busy {
 }
 
 impl KeyState {
+    /// When something was last heard of it.
+    pub const fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
+
+    /// From now on its events may not come in their order. Whether they did until now.
+    pub const fn blur(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_blurred, true)
+    }
+
     /// Takes the next event of this key, by time.
     pub fn take(&mut self, event: &Event, around: &mut Around<'_>) {
         self.last = Some(event.at);
+        around.is_blurred = self.is_blurred;
         match event.kind {
             // What was refused gave the key to nobody, and took it from nobody.
             EventKind::Acquire | EventKind::Steal | EventKind::Expire | EventKind::Failover
@@ -109,6 +128,7 @@ impl KeyState {
 
     /// The history, or what is kept of this key, ends.
     pub fn end(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>) {
+        around.is_blurred = self.is_blurred;
         if let Some(busy) = &mut self.busy
             && let Some(held) = &mut busy.held
         {
@@ -137,7 +157,7 @@ impl KeyState {
         let held = self.take_over(event, around, stolen);
         if event.lease.is_none() {
             let found = found(LockFinding::NoExpiry, event, held.holder());
-            (around.out)(found);
+            around.tell(found);
         }
     }
 
@@ -163,9 +183,9 @@ impl KeyState {
         busy.held.insert(Hold::new(event))
     }
 
-    /// Whether an event is the holder's own, or ends its hold.
-    pub fn is_of_holder(&self, event: &Event) -> bool {
-        self.held().is_some_and(|held| held.is_meant(event))
+    /// Who holds the key, and with which token.
+    pub fn holder(&self) -> Option<(&str, Option<i64>)> {
+        self.held().map(|held| (held.owner.as_str(), held.token))
     }
 
     /// Whether the holder's lease is over at this time.
@@ -190,7 +210,7 @@ impl KeyState {
                     seen_token: Some(seen.token),
                     ..found(LockFinding::TokenWentBack, event, stranger(event))
                 };
-                (around.out)(found);
+                around.tell(found);
             }
             _ => self.granted = Some(mark),
         }
@@ -211,7 +231,7 @@ impl KeyState {
             } else {
                 // It is told that the lock is its own no longer.
                 held.let_go(event.at);
-                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
+                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
             return;
         }
@@ -248,7 +268,7 @@ impl KeyState {
             judge_lease_end(&mut held, &event.key, event.at, around);
             used(&mut held, event, &mut self.ratios, around);
             if !event.done {
-                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
+                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
             held.let_go(event.at);
             busy.former.push_back(held);
@@ -281,7 +301,7 @@ impl KeyState {
             // What it deleted was its own no longer; by the clocks it may have been nobody's yet.
             foreign(LockFinding::ForeignRelease, event, first, held, around);
         } else if is_known && !(event.done && met_another) {
-            (around.out)(found(LockFinding::OwnerMismatch, event, first));
+            around.tell(found(LockFinding::OwnerMismatch, event, first));
         } else if !is_known {
             *around.unknown += 1;
         }
@@ -326,7 +346,7 @@ impl KeyState {
                     seen_token: Some(seen.token),
                     ..found(LockFinding::StaleWriteAccepted, event, holder)
                 };
-                (around.out)(found);
+                around.tell(found);
             }
             _ => self.written = Some(mark),
         }
@@ -358,6 +378,7 @@ impl KeyState {
 
     /// Tells the windows of former holders about whom nothing more can come, oldest first.
     fn settle(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>, force: bool) {
+        around.is_blurred = self.is_blurred;
         let Some(busy) = &mut self.busy else { return };
         let forget_after = around.rules.forget_after;
         let is_done = |h: &Hold| h.end.is_some() || now.since(h.believed_until()) > forget_after;
@@ -410,7 +431,7 @@ fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Ar
         true => Certainty::Possible,
         false => around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref()),
     };
-    (around.out)(two(lost, certainty, key, front, other, until));
+    around.tell(two(lost, certainty, key, front, other, until));
 }
 
 /// A lock without expiry that the next one got, though its holder never let go. It may be at work for as long as the
@@ -421,7 +442,7 @@ fn unbounded(front: &Hold, next: &Hold, key: &str, now: Timestamp, around: &mut 
     let is_silent = front.lease.is_none() && front.end.is_none() && front.last_sign <= next.acquired;
     let until = at_work_until(next, now);
     if is_silent && next.acquired < until && !front.is_same(next) {
-        (around.out)(two(lost, Certainty::Possible, key, front, next, until));
+        around.tell(two(lost, Certainty::Possible, key, front, next, until));
     }
 }
 
@@ -473,7 +494,7 @@ fn extend(held: &mut Hold, event: &Event, around: &mut Around<'_>) {
     let is_unsaid = event.kind == EventKind::Renew && !event.is_forever;
     held.lease = event.lease.or(held.lease.filter(|_| is_unsaid));
     if did_expire && held.lease.is_none() {
-        (around.out)(found(LockFinding::NoExpiry, event, held.holder()));
+        around.tell(found(LockFinding::NoExpiry, event, held.holder()));
     }
 }
 
@@ -486,7 +507,7 @@ fn foreign(finding: LockFinding, event: &Event, first: Holder, held: &Hold, arou
     let by = left.map_or(since, |left| since.min(left));
     let certainty = around.certainty(by, node, theirs);
     let second = Some(held.holder());
-    (around.out)(Found { certainty, second, ..found(finding, event, first) });
+    around.tell(Found { certainty, second, ..found(finding, event, first) });
 }
 
 /// Looks, once its lease has ended, whether it stood still then.
@@ -495,7 +516,7 @@ fn judge_lease_end(held: &mut Hold, key: &str, now: Timestamp, around: &mut Arou
     held.is_judged = true;
     held.pause = around.pauses.over(&held.owner, held.node.as_ref(), end);
     if let Some(pause) = held.pause {
-        (around.out)(Found {
+        around.tell(Found {
             finding: LockFinding::PauseOverLeaseEnd,
             certainty: Certainty::Proven,
             key: key.to_owned(),
@@ -525,12 +546,12 @@ fn judge_length(held: &mut Hold, event: &Event, percent: u32, around: &mut Aroun
     if percent > LONG_PERCENT && !held.is_told_long {
         held.is_told_long = true;
         let found = Found { percent: Some(percent), ..found(LockFinding::LongHold, event, held.holder()) };
-        (around.out)(found);
+        around.tell(found);
     }
 }
 
 fn late(holder: Holder, event: &Event, by: Span, around: &mut Around<'_>) {
-    (around.out)(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
+    around.tell(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
 }
 
 /// Looks whether one without expiry has given no sign for so long that it has vanished.
@@ -539,7 +560,7 @@ fn judge_silence(held: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>
     if held.holds_until().is_some() || quiet < around.rules.vanished_after {
         return;
     }
-    (around.out)(Found {
+    around.tell(Found {
         finding: LockFinding::HolderVanished,
         certainty: Certainty::Proven,
         key: key.to_owned(),
