@@ -226,6 +226,7 @@ impl<'t> Trace<'t> {
                     named.entry(name.to_owned()).or_insert(arrival.source);
                 }
             }
+            fit.add_layers(&arrivals);
             too_much.add(surplus(intent));
             guards.iter_mut().for_each(|(guard, sum)| sum.add(stopped(*guard, intent, &arrivals)));
             chain.add(intent, &arrivals);
