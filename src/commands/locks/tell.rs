@@ -146,7 +146,7 @@ fn came_of_it(report: Report, audit: &AuditReport) -> Report {
         return report;
     }
     let report = report.title("What came of it");
-    let report = audit.duplicates().take(KEYS).fold(report, |report, d| report.line(d.in_words()));
+    let report = audit.duplicates.iter().take(KEYS).fold(report, |report, d| report.line(d.in_words()));
     audit.kinds().into_iter().fold(report, |report, (kind, all, joined)| {
         report.line(format!("{kind}: {all} in the ledgers, {joined} while two held their lock"))
     })
