@@ -7,7 +7,8 @@
 //! request was answered, and another assignment has each written while its request was under way, that one is taken.
 //!
 //! An order that only lines after it name was written by a request before them, whose answer was lost: they were given
-//! it again. It belongs to the first of them only if there is no such request. Where more orders find a line if clocks
+//! it again. It belongs to the first of them only if there is no such request, or if that has the order's own trace id
+//! and no line before it has: then clocks differ. Where more orders find a line if clocks
 //! differ by [`SKEW`], that is allowed. A line that names an order is that order's alone, and one of its trace
 //! id is the order's, however far their times are apart. One that was refused (an answer of 400 and above, but
 //! for those that mean that there was none) wrote nothing, unless it names the order.
@@ -46,8 +47,9 @@ pub fn matched(orders: &[OrderRows<'_>], lines: &[Placed]) -> Vec<Option<Writer>
     matching.by_name(Basis::Trace, SKEW);
     matching.by_name(Basis::Key, SKEW);
     matching.by_name(Basis::Trace, Span::from_micros(i64::MAX));
+    matching.by_lines_that_name_it_later(true);
     matching.by_name(Basis::Buyer, SKEW);
-    matching.by_lines_that_name_it_later();
+    matching.by_lines_that_name_it_later(false);
     matching.say_rivals();
     matching.line_of
 }
@@ -96,9 +98,13 @@ impl<'m> Matching<'m> {
         }
     }
 
-    fn by_lines_that_name_it_later(&mut self) {
+    /// `of_own_trace` where only a line that has the order's own trace id will do.
+    fn by_lines_that_name_it_later(&mut self, of_own_trace: bool) {
         for order in 0..self.orders.len() {
-            if let (None, Some(line)) = (self.line_of[order], self.named_later[order]) {
+            let (None, Some(line)) = (self.line_of[order], self.named_later[order]) else { continue };
+            let trace = self.orders[order].order.trace_id.as_deref();
+            let traces = [self.line(line).trace_id.as_deref(), Some(self.line(line).request_id.as_str())];
+            if !of_own_trace || (trace.is_some() && traces.contains(&trace)) {
                 self.take(order, line, Basis::Order);
             }
         }

@@ -152,6 +152,11 @@ impl<'j> Purchases<'j> {
         Ok(())
     }
 
+    /// Lines of the log that belong to the purchases.
+    pub fn lines(&self) -> impl Iterator<Item = &AccessLine> {
+        self.lines.iter().flatten().map(|(line, _)| line)
+    }
+
     /// Everything that came for one of the purchases.
     pub fn arrivals(&self, purchase: usize, sources: &Sources) -> Vec<Arrival<'_>> {
         arrivals(&self.intents[purchase], &self.lines[purchase], sources)
