@@ -44,7 +44,7 @@ const KILLS: usize = 3;
 /// Errors by which a server says how it is, whatever it was asked: the code, and what the text has in small letters. A
 /// script may answer with an error of the same code.
 const OF_SERVER: [(&str, &[&str]); 8] = [
-    ("BUSY", &["busy running a script", "busy running a"]),
+    ("BUSY", &["busy running a"]),
     ("CLUSTERDOWN", &["cluster is down", "hash slot not served"]),
     ("LOADING", &["loading the dataset"]),
     ("MASTERDOWN", &["link with master is down", "link with primary is down"]),

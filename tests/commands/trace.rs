@@ -17,6 +17,7 @@ on_each_database![
     what_leaves_holds_every_row,
     what_cannot_be_read_or_found_is_named,
     pseudonyms_stand_for_people_as_in_a_report,
+    what_is_inferred_is_said_where_it_stands,
 ];
 
 /// The incident's folder.
@@ -84,6 +85,34 @@ fn pseudonyms_stand_for_people_as_in_a_report(site: &Site) {
     let keyed =
         site.command(&files).env("ONEFOLD_REDACT_KEY", "a secret of sixteen and more").output().unwrap();
     nobody(&String::from_utf8(keyed.stdout).unwrap());
+}
+
+fn what_is_inferred_is_said_where_it_stands(site: &Site) {
+    let folder = incident();
+    let header = "at,request_id,source,attempt,status,latency_ms,user_id,show_id,order_id";
+    let tap = |ms: u64, id: &str| {
+        format!("2026-11-11T12:05:{:06.3}Z,{id},client,1,,3000,U-12897,S-204,", ms as f64 / 1e3)
+    };
+    let retry = "2026-11-11T12:05:07Z,r9,gateway,2,200,30,U-12897,S-204,O-19878";
+    let traced = |lines: &[String]| {
+        let path = site.path("nameless.csv");
+        fs::write(&path, format!("{header}\n{}\n{retry}\n", lines.join("\n"))).unwrap();
+        let line = ["trace", "--files", &folder, "--order", "O-19878", "--access", &text(&path)];
+        (site.run(&line).ends(0), site.run(&[&line[..], &["--json"]].concat()).ends(0).json())
+    };
+    let basis = |json: &Value| {
+        let arrivals = json["sheets"]["arrivals"].as_array().unwrap();
+        let wrote = arrivals.iter().find(|a| a["order_id"] == "O-19878").unwrap();
+        (wrote["request_id"].clone(), wrote["basis"].clone())
+    };
+    let (told, json) = traced(&[tap(3434, "r1")]);
+    told.prints("1 order is with a request by buyer and time alone, which is inferred.")
+        .prints("O-19878 again");
+    assert_eq!(basis(&json), ("r1".into(), "buyer and time: inferred".into()));
+    let (told, json) = traced(&[tap(3434, "r1"), tap(3440, "r2")]);
+    told.prints("1 of them may be another request's of the same buyer");
+    assert_eq!(basis(&json).1, "buyer and time: inferred, and may be another request's");
+    assert_eq!((&json["log_fit"]["inferred"], &json["log_fit"]["rivalled"]), (&1.into(), &1.into()));
 }
 
 const ATTRIBUTION: &str = "8 orders = 6 taps + 2 gateway retries; the first was written 430 ms in, its answer was lost \

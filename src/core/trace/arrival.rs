@@ -80,6 +80,15 @@ impl Arrival<'_> {
         named.filter(|_| self.order.is_none() && self.again.is_none())
     }
 
+    /// How sure it is that its line wrote its order, where nothing but buyer and time says so.
+    pub fn inferred(&self) -> Option<&'static str> {
+        match (self.line.and(self.order), self.basis, self.has_rival) {
+            (Some(_), Basis::Buyer, false) => Some("inferred"),
+            (Some(_), Basis::Buyer, true) => Some("inferred, and may be another request's"),
+            _ => None,
+        }
+    }
+
     /// Whether its line was answered as if it had done something, and no order is there that it can have written.
     pub fn left_nothing(&self) -> bool {
         let is_done = |line: &AccessLine| !line.is_lost() && !line.is_refused();

@@ -3,7 +3,6 @@
 use super::Log;
 use super::access::{AccessLine, Source};
 use super::arrival::{Arrival, SKEW};
-use super::attach::Basis;
 use crate::core::time::Span;
 
 /// From one in so many on a misfit is told: of fewer, a box office or a bot has its own reasons.
@@ -58,7 +57,7 @@ impl Fit {
             self.orders_without_line += u64::from(went_on && arrival.line.is_none());
             self.matched += u64::from(arrival.line.is_some());
             self.offs.extend(arrival.off().filter(|off| off.abs() > SKEW));
-            self.inferred += u64::from(arrival.line.is_some() && arrival.basis == Basis::Buyer);
+            self.inferred += u64::from(arrival.inferred().is_some());
             self.rivalled += u64::from(arrival.has_rival);
         }
         self.reused += u64::from(arrival.reuses_id);
