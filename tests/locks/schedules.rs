@@ -85,10 +85,22 @@ fn in_whole_seconds(keys: usize, steps: &[(i64, u8, bool)], has_token: bool, by:
             at(after / 2, EventKind::Release);
         }
     }
-    // Stable, so a second's lines may be mixed first.
-    let mut mixed: Vec<_> = events.into_iter().enumerate().collect();
+    (1..).zip(mixed(&events, by)).map(|(line, event)| Event { line, ..event }).collect()
+}
+
+/// By a clock that ticks in so many milliseconds.
+fn ticked(mut events: Vec<Event>, tick: i64) -> Vec<Event> {
+    for event in &mut events {
+        event.at = Timestamp::from_micros(event.at.micros().div_euclid(tick * 1000) * tick * 1000);
+    }
+    events
+}
+
+/// By time, those of one instant in an order that the numbers give.
+fn mixed(events: &[Event], by: &[u64]) -> Vec<Event> {
+    let mut mixed: Vec<_> = events.iter().cloned().enumerate().collect();
     mixed.sort_by_key(|(i, event)| (event.at, by[i % by.len()].wrapping_mul(*i as u64 + 1) % 1009));
-    (1..).zip(mixed).map(|(line, (_, event))| Event { line, ..event }).collect()
+    mixed.into_iter().map(|(_, event)| event).collect()
 }
 
 proptest! {
@@ -114,19 +126,25 @@ proptest! {
         by in prop::collection::vec(any::<u64>(), 1..20),
         tick in prop::sample::select(vec![1_i64, 1000, 5000]),
     ) {
-        let mut events = told(&keys, &[0, 0, 0], 0);
-        for event in &mut events {
-            event.at = Timestamp::from_micros(event.at.micros().div_euclid(tick * 1000) * tick * 1000);
-        }
+        let events = ticked(told(&keys, &[0, 0, 0], 0), tick);
         let told = |events: &[Event]| {
             let mut found = judged(events, Rules::default(), ms(0)).0;
             found.iter_mut().for_each(|f| f.line = 0);
             found
         };
-        let mut mixed: Vec<_> = events.iter().cloned().enumerate().collect();
-        mixed.sort_by_key(|(i, event)| (event.at, by[i % by.len()].wrapping_mul(*i as u64 + 1) % 1009));
-        let mixed: Vec<_> = mixed.into_iter().map(|(_, event)| event).collect();
-        prop_assert_eq!(told(&mixed), told(&events));
+        prop_assert_eq!(told(&mixed(&events, &by)), told(&events));
+    }
+
+    #[test]
+    fn a_clock_that_ticks_in_seconds_makes_no_death_of_what_is_harmless(
+        keys in prop::collection::vec(prop::collection::vec(scene(&HARMLESS, 1..900), 1..12), 1..6),
+        by in prop::collection::vec(any::<u64>(), 1..20),
+        gap in 0_i64..1500,
+    ) {
+        let events = mixed(&ticked(told(&keys, &[0, 0, 0], gap), 1000), &by);
+        let (found, _) = judged(&events, Rules::default(), ms(0));
+        let deaths: Vec<_> = found.iter().filter(|f| f.finding.is_death()).collect();
+        prop_assert!(deaths.is_empty(), "{:#?}", deaths);
     }
 }
 

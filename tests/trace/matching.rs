@@ -117,9 +117,12 @@ fn tap(after: std::ops::Range<i64>) -> impl Strategy<Value = Tap> {
         .prop_map(|(after, took, gave_up, retried)| Tap { after, took, gave_up, retried })
 }
 
-/// Orders, lines, and which request wrote which order. Whoever is answered is told the order; a retry of a tap that was
+/// Orders with the milliseconds in, lines, and which order was written by which request.
+type Tapped = (Vec<(String, i64)>, Vec<AccessLine>, Vec<(String, String)>);
+
+/// What comes of taps. Whoever is answered is told the order; a retry of a tap that was
 /// carried out is told that one's.
-fn tapped(taps: &[Tap]) -> (Vec<(String, i64)>, Vec<AccessLine>, Vec<(String, String)>) {
+fn tapped(taps: &[Tap]) -> Tapped {
     let (mut orders, mut lines, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for (i, tap) in taps.iter().enumerate() {
