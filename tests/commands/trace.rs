@@ -110,7 +110,7 @@ fn what_is_inferred_is_said_where_it_stands(site: &Site) {
         .prints("O-19878 again");
     assert_eq!(basis(&json), ("r1".into(), "buyer and time: inferred".into()));
     let (told, json) = traced(&[tap(3434, "r1"), tap(3440, "r2")]);
-    told.prints("1 of them may be another request's of the same buyer");
+    told.prints("1 order may be another request's than the one it is with");
     assert_eq!(basis(&json).1, "buyer and time: inferred, and may be another request's");
     assert_eq!((&json["log_fit"]["inferred"], &json["log_fit"]["rivalled"]), (&1.into(), &1.into()));
 }

@@ -131,15 +131,16 @@ impl Traced<'_> {
         }
         let fit = &self.trace.fit;
         if fit.inferred > 0 {
-            let rivals = match fit.rivalled {
-                0 => String::new(),
-                1 => "; 1 of them may be another request's of the same buyer".to_owned(),
-                n => format!("; {n} of them may be another request's of the same buyer"),
-            };
             told.push(format!(
-                "{} {} with a request by buyer and time alone, which is inferred{rivals}",
+                "{} {} with a request by buyer and time alone, which is inferred",
                 n(fit.inferred, "order"),
                 are(fit.inferred),
+            ));
+        }
+        if fit.rivalled > 0 {
+            told.push(format!(
+                "{} may be another request's than the one it is with, since more than one was under way",
+                n(fit.rivalled, "order"),
             ));
         }
         if fit.reused > 0 {

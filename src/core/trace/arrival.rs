@@ -45,7 +45,7 @@ pub struct Arrival<'a> {
     /// The arrival that it repeats, by its place.
     pub repeats: Option<usize>,
     pub basis: Basis,
-    /// Whether another request of the buyer may have written its order as well.
+    /// Whether another request of the same name may have written its order as well.
     pub has_rival: bool,
     /// Whether its request id is that of another request, which was answered before it came.
     pub reuses_id: bool,
@@ -80,11 +80,12 @@ impl Arrival<'_> {
         named.filter(|_| self.order.is_none() && self.again.is_none())
     }
 
-    /// How sure it is that its line wrote its order, where nothing but buyer and time says so.
+    /// How sure it is that its line wrote its order, where no id alone says so.
     pub fn inferred(&self) -> Option<&'static str> {
         match (self.line.and(self.order), self.basis, self.has_rival) {
             (Some(_), Basis::Buyer, false) => Some("inferred"),
             (Some(_), Basis::Buyer, true) => Some("inferred, and may be another request's"),
+            (Some(_), _, true) => Some("may be another request's"),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use super::Log;
 use super::access::{AccessLine, Source};
 use super::arrival::{Arrival, SKEW};
+use super::attach::Basis;
 use crate::core::time::Span;
 
 /// From one in so many on a misfit is told: of fewer, a box office or a bot has its own reasons.
@@ -33,8 +34,8 @@ pub struct Fit {
     /// Lines that name an order which was not read, and the first of these orders.
     pub unknown: u64,
     pub unknown_orders: Vec<String>,
-    /// Orders that are with a line by buyer and time alone, and those of them that another line of the buyer may have
-    /// written as well.
+    /// Orders that are with a line by buyer and time alone; and those, by whatever name, that another line of the same
+    /// name may have written as well.
     pub inferred: u64,
     pub rivalled: u64,
     /// Lines whose request id is that of another request.
@@ -57,7 +58,7 @@ impl Fit {
             self.orders_without_line += u64::from(went_on && arrival.line.is_none());
             self.matched += u64::from(arrival.line.is_some());
             self.offs.extend(arrival.off().filter(|off| off.abs() > SKEW));
-            self.inferred += u64::from(arrival.inferred().is_some());
+            self.inferred += u64::from(arrival.line.is_some() && arrival.basis == Basis::Buyer);
             self.rivalled += u64::from(arrival.has_rival);
         }
         self.reused += u64::from(arrival.reuses_id);

@@ -12,6 +12,9 @@
 //! differ by [`SKEW`], that is allowed. A line that names an order is that order's alone, and one of its trace
 //! id is the order's, however far their times are apart. One that was refused (an answer of 400 and above, but
 //! for those that mean that there was none) wrote nothing, unless it names the order.
+//!
+//! Where another line of the same name was without an answer when an order was written, and none of these rules tells the
+//! two apart, that is said of the order; of a retry that is answered with an order also where the attempt before it was.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -30,7 +33,7 @@ pub struct Writer {
     pub line: usize,
     /// By what it is known.
     pub basis: Basis,
-    /// Whether another line of the buyer may have written the order as well, as far as it can be known.
+    /// Whether another line of the same name may have written the order as well, as far as can be known.
     pub has_rival: bool,
 }
 
@@ -270,32 +273,55 @@ impl<'m> Matching<'m> {
         self.orders[order].order.created_at
     }
 
-    /// Of what is known by its buyer alone.
+    /// Which orders another line of the same name may have written as well.
     fn say_rivals(&mut self) {
-        let mut is_sure = self.is_taken.clone();
-        let inferred = |writer: &Writer| writer.basis == Basis::Buyer;
-        self.line_of.iter().flatten().filter(|w| inferred(w)).for_each(|w| is_sure[w.line] = false);
-        let of_buyers = |order: usize| self.line_of[order].as_ref().is_some_and(inferred);
         let mut order_of = vec![None; self.lines.len()];
         for (order, writer) in self.line_of.iter().enumerate() {
             writer.iter().for_each(|writer| order_of[writer.line] = Some(order));
         }
-        for group in self.groups_of(Basis::Buyer, &of_buyers, &|line| !is_sure[line]) {
-            for order in group.orders {
-                let Some(own) = self.line_of[order] else { continue };
-                let at = self.written(order);
-                // One that wrote another order is none, unless the two may change places.
-                let may_swap = |other: usize| is_open(self.line(own.line), self.written(other));
-                let is_rival = |line: &usize| {
-                    let other = self.line(*line);
-                    *line != own.line
-                        && is_open(other, at)
-                        && at.since(other.at) <= NEAR
-                        && order_of[*line].is_none_or(may_swap)
-                };
-                let has_rival = group.lines.iter().any(is_rival);
-                self.line_of[order] = Some(Writer { has_rival, ..own });
+        let mut rivalled = vec![false; self.orders.len()];
+        for basis in [Basis::Trace, Basis::Key, Basis::Buyer] {
+            // What is better known is not in doubt.
+            let basis_of = |order: usize| self.line_of[order].map(|writer| writer.basis);
+            let is_so = |order: usize| basis_of(order) == Some(basis);
+            let is_open_to_doubt = |order: usize| basis_of(order) >= Some(basis);
+            for group in self.groups_of(basis, &is_so, &|line| order_of[line].is_none_or(is_open_to_doubt)) {
+                for order in group.orders {
+                    let Some(own) = self.line_of[order] else { continue };
+                    let at = self.written(order);
+                    for line in group.lines.iter().filter(|line| **line != own.line) {
+                        let other = self.line(*line);
+                        // One that wrote another order is a rival if the two may change places, and so is this one then.
+                        let may_swap = |other: usize| is_open(self.line(own.line), self.written(other));
+                        let is_near = is_open(other, at) && at.since(other.at) <= NEAR;
+                        if is_near && order_of[*line].is_none_or(may_swap) {
+                            rivalled[order] = true;
+                            order_of[*line].iter().for_each(|other| rivalled[*other] = true);
+                        }
+                    }
+                }
             }
+        }
+        // A retry that came before the order was there may have waited for the one before it, and been given its order.
+        let is_retry = |order: usize| {
+            self.line_of[order].is_some_and(|w| w.basis == Basis::Order && self.line(w.line).attempt > 1)
+        };
+        let is_in_doubt = |line: usize| order_of[line].is_none_or(|order| rivalled[order]);
+        for group in self.groups_of(Basis::Buyer, &is_retry, &is_in_doubt) {
+            for order in group.orders {
+                let Some(own) = self.line_of[order].map(|writer| self.line(writer.line)) else { continue };
+                let at = self.written(order);
+                let is_before =
+                    |line: &AccessLine| line.at <= own.at && line.attempt < own.attempt && line.is_lost();
+                rivalled[order] |= group
+                    .lines
+                    .iter()
+                    .map(|line| self.line(*line))
+                    .any(|line| is_before(line) && is_open(line, at) && at.since(line.at) <= NEAR);
+            }
+        }
+        for (writer, has_rival) in self.line_of.iter_mut().zip(rivalled) {
+            writer.iter_mut().for_each(|writer| writer.has_rival = has_rival);
         }
     }
 }
