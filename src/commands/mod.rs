@@ -40,6 +40,7 @@ mod limits;
 mod playbook;
 mod progress;
 mod provider_file;
+mod redaction;
 mod redis;
 mod statement;
 mod telling;

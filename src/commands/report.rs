@@ -10,6 +10,7 @@ use super::decided::{needs_a_person, outcomes, outside, tell_sums, what_happens}
 use super::leaving::{OutputFlags, format, told};
 use super::now;
 use super::progress::Progress;
+use super::redaction::{given_key, key};
 use super::typing::again;
 use crate::config::Config;
 use crate::core::dossier::pseudonyms::{Pseudonyms, RedactKey};
@@ -21,7 +22,7 @@ use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::{Hold, Payment};
 use crate::core::plan::Plan;
 use crate::core::sheet::Cell;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::export::{
     Csv, Export, Html, Json, Kind, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx,
 };
@@ -29,11 +30,6 @@ use crate::report::{Format, Report, Table};
 use crate::store::Store;
 use crate::store::journal::Entry;
 use crate::store::plans::SavedPlan;
-
-/// The variable that holds the key of pseudonyms, where it is not the journal's own.
-const KEY_VARIABLE: &str = "ONEFOLD_REDACT_KEY";
-/// Shorter keys could be guessed.
-const LEAST_KEY: usize = 16;
 
 /// Report a plan and what became of it, for people to read, sign and keep; changes nothing
 #[derive(Debug, Args)]
@@ -68,7 +64,7 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
     let sheet = args.output.sheet(&names)?.map(|place| Sheet::ALL[place]);
     let kind = Kind::of_plan(format, sheet);
     args.output.check(config, format, "report", "refunds", &kind)?;
-    let key = args.redact.then(given_key).transpose()?.flatten();
+    let given = args.redact.then(given_key).transpose()?.flatten();
     let store = config.open_to_read().await?;
     let saved = store.plan_by_id(&args.plan).await?;
     let progress = Progress::new(config, "reading what became of it");
@@ -78,7 +74,7 @@ pub async fn run(config: &Config, args: ReportArgs) -> Result<Report> {
     };
     let mut dossier = assemble(&store, &saved, freeze.as_ref(), format == Format::Html).await?;
     if args.redact {
-        dossier.pseudonyms = Some(pseudonyms(&store, &saved.plan, key).await?);
+        dossier.pseudonyms = Some(pseudonyms(&store, &saved.plan, given).await?);
     }
     progress.end();
     if format == Format::Table {
@@ -167,29 +163,8 @@ fn marks(freeze: Option<&Freeze>, ends: &HashMap<String, StepEnd>) -> Vec<Mark> 
     frozen.into_iter().chain(begun).chain(ended).collect()
 }
 
-/// The key that the environment gives, if it gives one.
-fn given_key() -> Result<Option<RedactKey>> {
-    let Some(text) = std::env::var_os(KEY_VARIABLE) else { return Ok(None) };
-    let text = text.into_encoded_bytes();
-    if text.len() < LEAST_KEY {
-        return Err(Error::usage(format!("{KEY_VARIABLE} has fewer than {LEAST_KEY} characters")).hint(
-            "give it a longer secret; or leave it out, and one is made and kept in the journal's database",
-        ));
-    }
-    Ok(Some(RedactKey::from_secret(&text)))
-}
-
 async fn pseudonyms(store: &Store, plan: &Plan, given: Option<RedactKey>) -> Result<Pseudonyms> {
-    let key = match given {
-        Some(key) => key,
-        None => {
-            let mut fresh = [0; 32];
-            fresh[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-            fresh[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-            store.redact_key(&RedactKey(fresh)).await?
-        }
-    };
-    let mut pseudonyms = Pseudonyms::new(key);
+    let mut pseudonyms = Pseudonyms::new(key(given, Some(store)).await?);
     for intent in &plan.intents {
         intent.user_id.iter().for_each(|id| pseudonyms.know_user(id.as_str()));
         intent.session_id.iter().for_each(|id| pseudonyms.know_session(id.as_str()));

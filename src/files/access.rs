@@ -11,8 +11,8 @@ use super::amount::count;
 use super::cells::{instant, trim};
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::lines::{
-    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, named_twice,
-    open_lines, theirs,
+    LineColumn, Lines, Members, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, name_notes,
+    named_twice, open_lines, theirs,
 };
 use super::mangled::{Mangled, mangled};
 use super::options::Encoding;
@@ -101,7 +101,7 @@ pub fn read_access(
     let mut notes = Vec::new();
     let mut reading = Reading { options, take, progress, count: 0 };
     match open_lines(path, options.encoding, &mut faults, &mut notes) {
-        Some(Lines::Objects(input)) => reading.objects(input, &mut faults),
+        Some(Lines::Objects(input)) => reading.objects(input, &mut faults, &mut notes),
         Some(Lines::Records(records)) => reading.records(records, &mut faults, &mut notes),
         None => {}
     }
@@ -134,10 +134,16 @@ impl Reading<'_> {
         });
     }
 
-    fn objects(&mut self, input: impl BufRead, faults: &mut FileFaults) {
+    fn objects(&mut self, input: impl BufRead, faults: &mut FileFaults, notes: &mut Vec<String>) {
+        let names = AccessColumn::ALL.iter().map(|column| self.options.name(*column));
+        let names: Vec<_> = names.collect();
+        let mut members = Members::<COLUMNS>::new();
         each_object(input, "one JSON object", faults, |line, text, faults| {
             let object = serde_json::from_slice::<Map<String, Value>>(text)?;
             let options = self.options;
+            for name in object.keys() {
+                members.see(name, names.iter().position(|ours| ours == name));
+            }
             let cell = |column: AccessColumn| match object.get(options.name(column))? {
                 Value::Null => Some(Cow::Borrowed("")),
                 Value::String(text) => Some(Cow::Borrowed(text.as_str())),
@@ -147,6 +153,9 @@ impl Reading<'_> {
             self.line(line, &cell, &place, faults);
             Ok(())
         });
+        if self.count > 0 {
+            notes.extend(members.notes(AccessColumn::NAMES));
+        }
     }
 
     /// Reads one line; every cell of it that is at fault is told.
@@ -253,7 +262,7 @@ impl Header {
                     Some(format!("the header has no such column, which is to be {ours}"))
                 }
                 [] => {
-                    assumed.push(ours.as_str());
+                    assumed.push(ours.to_string());
                     None
                 }
                 [_] => None,
@@ -265,9 +274,10 @@ impl Header {
                 faults.add(at, None, Problem::new(problem).hint(hint));
             }
         }
-        if !assumed.is_empty() {
-            notes.push(format!("columns that are not in the file: {}", assumed.join(", ")));
-        }
+        let unknown = header.names.iter().enumerate();
+        let unknown =
+            unknown.filter(|(place, _)| !header.places.contains(&Some(*place))).map(|(_, name)| name);
+        notes.extend(name_notes("columns", unknown, &assumed));
         header
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cells::trim;
 use super::faults::{FileFaults, Place, Problem, Quoted};
+use super::lines::name_notes;
 use super::options::{ColumnMap, ReadOptions};
 use super::records::Record;
 use super::table::{Column, Kind, Need};
@@ -61,7 +62,6 @@ impl Header {
         }
         header.currency =
             columns.iter().position(|c| c.kind == Kind::Currency).and_then(|i| header.places[i]);
-        let unknown: Vec<_> = unknown.iter().map(|name| Quoted(name).to_string()).collect();
         let mut assumed = Vec::new();
         for (column, _) in columns.iter().zip(&header.places).filter(|(_, place)| place.is_none()) {
             match column.need {
@@ -70,7 +70,8 @@ impl Header {
                     let problem = if unknown.is_empty() {
                         problem.hint("the first line of each file names its columns")
                     } else {
-                        let of = unknown.join(", ");
+                        let of: Vec<_> = unknown.iter().map(|name| Quoted(name).to_string()).collect();
+                        let of = of.join(", ");
                         problem.hint(format!("--map THEIRS={} where THEIRS is one of {of}", column.name))
                     };
                     let at = Place { line: Some(record.line), column: Some(column.name), index: None };
@@ -80,12 +81,7 @@ impl Header {
                 Need::Default(value) => assumed.push(format!("{} is {value}", column.name)),
             }
         }
-        if !unknown.is_empty() {
-            header.notes.push(format!("unknown columns are ignored: {}", unknown.join(", ")));
-        }
-        if !assumed.is_empty() {
-            header.notes.push(format!("columns that are not in the file: {}", assumed.join(", ")));
-        }
+        header.notes = name_notes("columns", unknown, &assumed);
         header
     }
 

@@ -1,6 +1,7 @@
 //! Files that may be longer than memory and are read line by line: CSV under a header of names, or a JSON
 //! object a line. What each line says is up to who reads it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -196,6 +197,53 @@ impl Names {
                 take(&record, faults);
             }
         }
+    }
+}
+
+/// How many names of members that nobody knows are told.
+const STRANGE: usize = 20;
+
+/// What is told of the names of a file's columns or members: which of them nobody knows, and which of ours are not there.
+pub(super) fn name_notes<'n>(
+    what: &str,
+    unknown: impl IntoIterator<Item = &'n str>,
+    lacking: &[String],
+) -> Vec<String> {
+    let unknown: Vec<_> = unknown.into_iter().map(|name| Quoted(name).to_string()).collect();
+    let ignored =
+        (!unknown.is_empty()).then(|| format!("unknown {what} are ignored: {}", unknown.join(", ")));
+    let lacking =
+        (!lacking.is_empty()).then(|| format!("{what} that are not in the file: {}", lacking.join(", ")));
+    ignored.into_iter().chain(lacking).collect()
+}
+
+/// The names of the members of a file's objects, as far as they are not read, and those that are.
+pub(super) struct Members<const N: usize> {
+    unknown: BTreeSet<String>,
+    is_there: [bool; N],
+}
+
+impl<const N: usize> Members<N> {
+    pub const fn new() -> Self {
+        Self { unknown: BTreeSet::new(), is_there: [false; N] }
+    }
+
+    /// A member of this name, which is the column of ours at this place.
+    pub fn see(&mut self, name: &str, ours: Option<usize>) {
+        match ours {
+            Some(place) => self.is_there[place] = true,
+            None if self.unknown.len() < STRANGE && !self.unknown.contains(name) => {
+                self.unknown.insert(name.to_owned());
+            }
+            None => {}
+        }
+    }
+
+    /// What is to be told of them, where these are all names of ours.
+    pub fn notes(&self, ours: &[&str]) -> Vec<String> {
+        let lacking = ours.iter().zip(self.is_there).filter(|(_, is_there)| !is_there);
+        let lacking: Vec<_> = lacking.map(|(name, _)| (*name).to_owned()).collect();
+        name_notes("members", self.unknown.iter().map(String::as_str), &lacking)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A lock history, line by line: CSV, or a JSON object a line. It may be longer than memory.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -13,8 +13,8 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredA
 use super::cells::{instant, trim};
 use super::faults::{Faults, FileFaults, Place, Problem, Quoted};
 use super::lines::{
-    LineColumn, Lines, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, named_twice,
-    open_lines, theirs,
+    LineColumn, Lines, Members, NameMap, Names, TOLD_EVERY, absent, each_object, ended, header, name_notes,
+    named_twice, open_lines, theirs,
 };
 use super::options::Encoding;
 use super::records::{Record, Records};
@@ -24,8 +24,6 @@ use crate::core::time::Span;
 
 /// What Redis says of the lease of a key that does not expire.
 const FOREVER: &str = "-1";
-/// How many members that no event has are named.
-const STRANGE: usize = 20;
 /// How many names of nodes are kept to be shared.
 const NODES: usize = 1 << 16;
 
@@ -146,19 +144,19 @@ impl Reading<'_> {
 
     fn json_lines(&mut self, input: impl BufRead, faults: &mut FileFaults, notes: &mut Vec<String>) {
         let what = "one JSON object of texts and numbers";
-        let mut strange = BTreeSet::new();
+        let mut members = Members::new();
         each_object(input, what, faults, |line, text, faults| {
             let options = self.options;
             let mut json = serde_json::Deserializer::from_slice(text);
-            let object = Members { options, strange: &mut strange }.deserialize(&mut json)?;
+            let object = Object { options, members: &mut members }.deserialize(&mut json)?;
             json.end()?;
             let cells = object.each_ref().map(|text| text.as_deref().map(trim));
             let place = |column| Place { column: Some(options.name(column)), ..Place::default() };
             self.event(line, &cells, &place, faults);
             Ok(())
         });
-        for name in strange {
-            notes.push(format!("a member that no event has is left aside: {}", Quoted(&name)));
+        if self.count > 0 {
+            notes.extend(members.notes(LockColumn::NAMES));
         }
     }
 
@@ -276,9 +274,10 @@ impl Header {
         notes: &mut Vec<String>,
     ) -> Self {
         let mut header = Self { names: Names::read(record).lowercase(), places: [None; COLUMNS] };
+        let (mut unknown, mut lacking) = (Vec::new(), Vec::new());
         for (place, name) in header.names.iter().enumerate() {
             let Some(column) = options.column(name) else {
-                notes.push(format!("a column that no event has is left aside: {}", Quoted(name)));
+                unknown.push(name);
                 continue;
             };
             if header.places[column as usize].replace(place).is_some() {
@@ -294,13 +293,17 @@ impl Header {
                 true if NEEDED.contains(column) => {
                     "the header has no such column, and it is required".to_owned()
                 }
-                true => continue,
+                true => {
+                    lacking.push(column.to_string());
+                    continue;
+                }
                 false => format!("the header has no such column, which is to be {column}"),
             };
             let at = Place { line: Some(record.line), column: Some(theirs), index: None };
             let hint = format!("--history-map THEIRS={column} where THEIRS is one of {}", there.join(", "));
             faults.add(at, None, Problem::new(problem).hint(hint));
         }
+        notes.extend(name_notes("columns", unknown, &lacking));
         header
     }
 
@@ -311,16 +314,15 @@ impl Header {
 }
 
 /// Reads the members of one object that an event has, as texts.
-struct Members<'o> {
+struct Object<'o> {
     options: &'o LockOptions,
-    /// The first names of members that no event has.
-    strange: &'o mut BTreeSet<String>,
+    members: &'o mut Members<COLUMNS>,
 }
 
 /// A text, a number, true or false as text; null as an empty one.
 struct Scalar<'a>(Cow<'a, str>);
 
-impl<'de> DeserializeSeed<'de> for Members<'_> {
+impl<'de> DeserializeSeed<'de> for Object<'_> {
     type Value = [Option<Cow<'de, str>>; COLUMNS];
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -328,25 +330,24 @@ impl<'de> DeserializeSeed<'de> for Members<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for Object<'_> {
     type Value = [Option<Cow<'de, str>>; COLUMNS];
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let mut texts = Self::Value::default();
-        while let Some(Scalar(name)) = members.next_key()? {
-            let Some(column) = self.options.column(&name) else {
-                members.next_value::<IgnoredAny>()?;
-                if self.strange.len() < STRANGE && !self.strange.contains(&*name) {
-                    self.strange.insert(name.into_owned());
-                }
+        while let Some(Scalar(name)) = object.next_key()? {
+            let column = self.options.column(&name);
+            self.members.see(&name, column.map(|column| column as usize));
+            let Some(column) = column else {
+                object.next_value::<IgnoredAny>()?;
                 continue;
             };
             // Which of two is meant nobody knows.
-            if texts[column as usize].replace(members.next_value::<Scalar<'_>>()?.0).is_some() {
+            if texts[column as usize].replace(object.next_value::<Scalar<'_>>()?.0).is_some() {
                 return Err(A::Error::custom(format!("the member {} stands in it twice", Quoted(&name))));
             }
         }

@@ -86,6 +86,19 @@ impl Report {
         self
     }
 
+    /// The same with its texts put otherwise. What can be typed, and what a command printed, stays as it is.
+    #[must_use]
+    pub fn in_other_words(mut self, put: &dyn Fn(&str) -> String) -> Self {
+        for block in &mut self.blocks {
+            match block {
+                Block::Title(text) | Block::Line(text) | Block::Verbatim(text) => *text = put(text),
+                Block::Table(table) => table.in_other_words(put),
+                Block::Command(_) | Block::Raw { .. } => {}
+            }
+        }
+        self
+    }
+
     /// Ends with this exit code, unless it has a graver one already.
     #[must_use]
     pub fn exit(mut self, exit: Exit) -> Self {

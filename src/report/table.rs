@@ -60,6 +60,10 @@ impl Table {
         self.rows.push(cells);
     }
 
+    pub(super) fn in_other_words(&mut self, put: &dyn Fn(&str) -> String) {
+        self.rows.iter_mut().flatten().for_each(|cell| *cell = put(cell));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -41,9 +41,18 @@ const LIKE_MINE: [(&str, &str); 3] = [
 ];
 /// How often Redis is asked to stop a script: it hears of that only when it finds the script slow.
 const KILLS: usize = 3;
-/// Errors by which a server says how it is, whatever it was asked.
-const OF_SERVER: [&str; 8] =
-    ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOPERM", "OOM", "READONLY"];
+/// Errors by which a server says how it is, whatever it was asked: the code, and what the text has in small letters. A
+/// script may answer with an error of the same code.
+const OF_SERVER: [(&str, &[&str]); 8] = [
+    ("BUSY", &["busy running a"]),
+    ("CLUSTERDOWN", &["cluster is down", "hash slot not served"]),
+    ("LOADING", &["loading the dataset"]),
+    ("MASTERDOWN", &["link with master is down", "link with primary is down"]),
+    ("MISCONF", &["configured to save", "errors writing to the aof"]),
+    ("NOPERM", &["no permissions", "can't run this command"]),
+    ("OOM", &["used memory"]),
+    ("READONLY", &["write against a read only"]),
+];
 /// Commands that touch the key they name and no other.
 const OF_ONE_KEY: [&str; 8] = ["DEL", "UNLINK", "DELEX", "GETDEL", "SET", "GETEX", "EXPIRE", "PEXPIRE"];
 
@@ -127,7 +136,7 @@ impl Way {
                 let hint = "name a program that gets {\"key\": …, \"value\": …, \"lease_ms\": …} on its stdin and ends \
                             with 0";
                 match program::run(&[path.display().to_string()], &input, LIMIT).await {
-                    Ok(_) => Ok(Ran::Said(None)),
+                    Ok(_) => Ok(Ran::Said(Value::Nil, None)),
                     Err(Failure::NotStarted(why)) => Err(Error::usage(why).hint(hint)),
                     Err(Failure::Late(why)) => Err(Error::failure(why).hint(hint)),
                     Err(Failure::Broke(why)) => Ok(Ran::Threw(Error::failure(why).hint(hint))),
@@ -139,13 +148,20 @@ impl Way {
     /// What a script or a command was answered. An error of Redis about it is an answer, too.
     fn told(&self, answered: Result<Value, RedisError>) -> Result<Ran> {
         let error = match answered {
-            Ok(value) => return Ok(Ran::Said(is_done(&value))),
+            Ok(value) => {
+                let told = is_done(&value);
+                return Ok(Ran::Said(value, told));
+            }
             Err(error) => error,
         };
-        let said = error.to_string();
         if !is_of_code(&error) {
             return Err(failed("redis", &error));
         }
+        // As the code said it: the client has words of its own for some codes.
+        let said = match (error.code(), error.detail()) {
+            (Some(code), Some(detail)) => format!("{code} {detail}"),
+            _ => error.to_string(),
+        };
         Ok(Ran::Threw(match self {
             Self::Script { path, .. } => {
                 let line = line_of(&said).map(|line| format!(":{line}")).unwrap_or_default();
@@ -192,27 +208,36 @@ impl Way {
 
 /// What code did by its own account.
 enum Ran {
-    /// Whether it said that something was done; `None` where it did not say.
-    Said(Option<bool>),
+    /// It answered this; whether that says that something was done, `None` where it does not say. A program answers
+    /// nothing.
+    Said(Value, Option<bool>),
     /// It ended with an error: on a lock of its own it is broken, on another it says that it is not its own.
     Threw(Error),
 }
 
-/// Whether an answer says that something was done.
+/// Whether an answer says that something was done: a number above 0, OK, true, or a table that begins so.
 fn is_done(value: &Value) -> Option<bool> {
+    let of_text = |text: &str| text.parse::<i64>().map_or_else(|_| Event::is_done(text), |n| Some(n > 0));
     match value {
         Value::Int(n) => Some(*n > 0),
         Value::Boolean(yes) => Some(*yes),
         Value::Okay => Some(true),
-        Value::SimpleString(text) => Event::is_done(text),
-        Value::BulkString(bytes) => Event::is_done(std::str::from_utf8(bytes).ok()?),
+        // What Lua calls false or nil.
+        Value::Nil => Some(false),
+        Value::SimpleString(text) => of_text(text),
+        Value::BulkString(bytes) => of_text(std::str::from_utf8(bytes).ok()?),
+        Value::Array(values) => is_done(values.first()?),
         _ => None,
     }
 }
 
 /// Whether an error is the code's, and not one of the way to Redis.
 fn is_of_code(error: &RedisError) -> bool {
-    error.code().is_some_and(|code| !OF_SERVER.contains(&code))
+    let said = error.detail().unwrap_or_default().to_lowercase();
+    let is_of_server = |code: &str| {
+        OF_SERVER.iter().any(|(name, texts)| *name == code && texts.iter().any(|text| said.contains(text)))
+    };
+    error.code().is_some_and(|code| !is_of_server(code))
 }
 
 /// The line of a script that an error of Redis names.
@@ -281,36 +306,38 @@ impl<'s> Bench<'s> {
     /// asked.
     pub async fn try_out(&mut self, act: Act, way: &Way) -> Result<[Trial; 3]> {
         let own = self.after("own", Some((MINE, OWN_LEASE_MS)), way).await?;
-        let told_done = match own.ran {
+        let (answer, told_done) = match own.ran {
             Ran::Threw(error) => return Err(error),
-            Ran::Said(told_done) => told_done,
+            Ran::Said(answer, told_done) => (answer, told_done),
         };
+        // A program's end says nothing of it.
+        let done = matches!(way, Way::Script { .. } | Way::Command(_)).then_some(answer);
         let (expected, found) = match act {
             Act::Release => (GONE, own.key.released()),
             Act::Renewal => (AS_ASKED, own.key.renewed(own.took_ms)),
         };
         let holds = found == expected;
         let own = Trial { act, on: "its own lock", expected, found, told_done, holds };
-        let next = self.on_next(act, way).await?;
+        let next = self.on_next(act, way, done.as_ref()).await?;
         let none = self.after("none", None, way).await?;
         let found = match none.key {
             Key::Gone => NONE,
             Key::There { .. } => "there is one now, that nobody was given",
         };
-        Ok([own, next, in_vain(act, "no lock", NONE, found, &none.ran)])
+        Ok([own, next, in_vain(act, "no lock", (NONE, found), &none.ran, done.as_ref())])
     }
 
     /// On locks of next holders, until one of them is not left alone.
-    async fn on_next(&mut self, act: Act, way: &Way) -> Result<Trial> {
+    async fn on_next(&mut self, act: Act, way: &Way, done: Option<&Value>) -> Result<Trial> {
         let leases = THEIR_LEASES_MS.map(|ms| (format!("with {} left", seconds(ms)), THEIRS, ms));
         let alike = LIKE_MINE.map(|(how, value)| (format!("where {how}"), value, OWN_LEASE_MS));
         let [plain, others @ ..] = leases;
-        let mut trial = self.on_one(act, way, plain.1, plain.2).await?;
+        let mut trial = self.on_one(act, way, (plain.1, plain.2), done).await?;
         for (how, value, ms) in others.into_iter().chain(alike) {
             if !trial.holds {
                 break;
             }
-            trial = self.on_one(act, way, value, ms).await?;
+            trial = self.on_one(act, way, (value, ms), done).await?;
             if !trial.holds {
                 trial.found = format!("{}, {how}", trial.found);
             }
@@ -318,10 +345,16 @@ impl<'s> Bench<'s> {
         Ok(trial)
     }
 
-    async fn on_one(&mut self, act: Act, way: &Way, value: &str, ms: u64) -> Result<Trial> {
+    async fn on_one(
+        &mut self,
+        act: Act,
+        way: &Way,
+        (value, ms): (&str, u64),
+        done: Option<&Value>,
+    ) -> Result<Trial> {
         let next = self.after("next", Some((value, ms)), way).await?;
         let found = next.key.of_next(value, ms, next.took_ms);
-        Ok(in_vain(act, "the next holder's lock", UNTOUCHED, found, &next.ran))
+        Ok(in_vain(act, "the next holder's lock", (UNTOUCHED, found), &next.ran, done))
     }
 
     /// Runs the code on a key that holds this value for so many milliseconds, and removes the key.
@@ -441,10 +474,17 @@ impl Key {
     }
 }
 
-/// A trial in which the code must do nothing, and must not be told that it did something.
-fn in_vain(act: Act, on: &'static str, expected: &'static str, found: &str, ran: &Ran) -> Trial {
+/// A trial in which the code must do nothing, and must not be told that it did something: `done` is what it was told when
+/// it had.
+fn in_vain(
+    act: Act,
+    on: &'static str,
+    (expected, found): (&'static str, &str),
+    ran: &Ran,
+    done: Option<&Value>,
+) -> Trial {
     let told_done = match ran {
-        Ran::Said(told_done) => *told_done,
+        Ran::Said(answer, told_done) => told_done.or_else(|| done.map(|done| answer == done)),
         Ran::Threw(_) => Some(false),
     };
     let found = match told_done {

@@ -85,7 +85,8 @@ fn json_is_one_object_for_every_verb(site: &Site) {
     json(6, &["thaw", freeze]);
     json(3, &["once", "--key", "k", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     json(0, &["once", "list"]);
-    let history = "key,event,owner,lease_ms,at\nk,acquire,A,1000,2026-11-11T12:00:00Z\n";
+    let history =
+        "key,event,owner,token,lease_ms,at,node,result\nk,acquire,A,1,1000,2026-11-11T12:00:00Z,,ok\n";
     std::fs::write(site.folder().join("locks.csv"), history).unwrap();
     json(0, &["locks", "audit", "locks.csv"]);
     json(0, &["guard", "status"]);

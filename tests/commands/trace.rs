@@ -16,6 +16,8 @@ on_each_database![
     a_log_in_a_table_is_read_by_the_sites_own_select,
     what_leaves_holds_every_row,
     what_cannot_be_read_or_found_is_named,
+    pseudonyms_stand_for_people_as_in_a_report,
+    what_is_inferred_is_said_where_it_stands,
 ];
 
 /// The incident's folder.
@@ -27,6 +29,90 @@ fn incident() -> String {
 fn timeless(mut json: Value) -> Value {
     json["about"]["Read at (UTC)"] = Value::Null;
     json
+}
+
+fn pseudonyms_stand_for_people_as_in_a_report(site: &Site) {
+    let folder = incident();
+    site.run(&["import", &folder]).ends(0);
+    let ledger = fs::read_to_string(format!("{folder}/orders.csv")).unwrap();
+    let mut reader = csv::Reader::from_reader(ledger.as_bytes());
+    let headers = reader.headers().unwrap().clone();
+    let place = |name: &str| headers.iter().position(|header| header == name).unwrap();
+    let people = ["user_id", "session_id", "trace_id"].map(place);
+    let ids: Vec<String> = reader
+        .records()
+        .flat_map(|row| people.map(|p| row.as_ref().unwrap()[p].to_owned()))
+        .filter(|id| id.len() > 3)
+        .collect();
+    assert!(ids.len() > 300);
+    let nobody = |text: &str| {
+        let is_word = |id: &&String| {
+            text.match_indices(id.as_str()).any(|(at, _)| {
+                !text[at + id.len()..].starts_with(|c: char| c.is_ascii_alphanumeric())
+                    && !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
+            })
+        };
+        assert_eq!(ids.iter().find(is_word), None, "{text}");
+    };
+    let access = format!("{folder}/access.csv");
+    let line = ["trace", "--show", "S-204", "--access", &access, "--redact"];
+    nobody(&site.run(&line).ends(0).stdout);
+    let json = site.run(&[&line[..], &["--json"]].concat()).ends(0);
+    nobody(&json.stdout);
+    let json = json.json();
+    assert_eq!(json["redacted"], true);
+    let plain = site.json(&line[..5]);
+    for member in ["sources", "guards", "surplus", "series", "orders"] {
+        assert_eq!(json[member], plain[member], "{member}");
+    }
+    let orders = |json: &Value| -> Vec<Value> {
+        json["sheets"]["arrivals"].as_array().unwrap().iter().map(|a| a["order_id"].clone()).collect()
+    };
+    assert_eq!(orders(&json), orders(&plain), "ids of rows stay");
+    let users = |json: &Value| -> Vec<String> {
+        let all = json["sheets"]["purchases"].as_array().unwrap();
+        all.iter().filter_map(|p| p["user_id"].as_str().map(str::to_owned)).collect()
+    };
+    // Whoever stands in a plan's report stands there under the same name.
+    let plan = site.json(&["plan", "--show", "S-204"])["plan_id"].as_str().unwrap().to_owned();
+    let report = site.run(&["report", &plan, "--redact", "--json"]).ends(0).json();
+    let reported: Vec<_> =
+        report["intents"].as_array().unwrap().iter().map(|i| i["user_id"].clone()).collect();
+    assert!(users(&json).iter().any(|user| reported.contains(&user.as_str().into())), "{reported:?}");
+    // Without a database there is no key but the one that is named.
+    let files = ["trace", "--files", &folder, "--redact", "--json"];
+    site.run(&files[..4]).fails(2, &["--redact needs a key", "ONEFOLD_REDACT_KEY"]);
+    let keyed =
+        site.command(&files).env("ONEFOLD_REDACT_KEY", "a secret of sixteen and more").output().unwrap();
+    nobody(&String::from_utf8(keyed.stdout).unwrap());
+}
+
+fn what_is_inferred_is_said_where_it_stands(site: &Site) {
+    let folder = incident();
+    let header = "at,request_id,source,attempt,status,latency_ms,user_id,show_id,order_id";
+    let tap = |ms: u64, id: &str| {
+        format!("2026-11-11T12:05:{:06.3}Z,{id},client,1,,3000,U-12897,S-204,", ms as f64 / 1e3)
+    };
+    let retry = "2026-11-11T12:05:07Z,r9,gateway,2,200,30,U-12897,S-204,O-19878";
+    let traced = |lines: &[String]| {
+        let path = site.path("nameless.csv");
+        fs::write(&path, format!("{header}\n{}\n{retry}\n", lines.join("\n"))).unwrap();
+        let line = ["trace", "--files", &folder, "--order", "O-19878", "--access", &text(&path)];
+        (site.run(&line).ends(0), site.run(&[&line[..], &["--json"]].concat()).ends(0).json())
+    };
+    let basis = |json: &Value| {
+        let arrivals = json["sheets"]["arrivals"].as_array().unwrap();
+        let wrote = arrivals.iter().find(|a| a["order_id"] == "O-19878").unwrap();
+        (wrote["request_id"].clone(), wrote["basis"].clone())
+    };
+    let (told, json) = traced(&[tap(3434, "r1")]);
+    told.prints("1 order is with a request by buyer and time alone, which is inferred.")
+        .prints("O-19878 again");
+    assert_eq!(basis(&json), ("r1".into(), "buyer and time: inferred".into()));
+    let (told, json) = traced(&[tap(3434, "r1"), tap(3440, "r2")]);
+    told.prints("1 order may be another request's than the one it is with");
+    assert_eq!(basis(&json).1, "buyer and time: inferred, and may be another request's");
+    assert_eq!((&json["log_fit"]["inferred"], &json["log_fit"]["rivalled"]), (&1.into(), &1.into()));
 }
 
 const ATTRIBUTION: &str = "8 orders = 6 taps + 2 gateway retries; the first was written 430 ms in, its answer was lost \

@@ -314,6 +314,11 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
 
 /// What came of a history of one lock beside the fixture's ledgers, of which this is the one tenant.
 fn came_of(key: &str, tenant: &str, lines: &[&str]) -> Ran {
+    came_of_keys(tenant, &lines.iter().map(|line| (key, *line)).collect::<Vec<_>>())
+}
+
+/// The same of several locks, each line with its key.
+fn came_of_keys(tenant: &str, lines: &[(&str, &str)]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     for name in ["orders.csv", "payments.csv", "inventory.csv", "messages.csv"] {
         let mut reader = csv::Reader::from_path(fixture(name)).unwrap();
@@ -326,12 +331,12 @@ fn came_of(key: &str, tenant: &str, lines: &[&str]) -> Ran {
                 .unwrap();
         }
     }
-    let history = lines.iter().fold("event,owner,lease_ms,at,key\n".to_owned(), |text, line| {
+    let history = lines.iter().fold("event,owner,lease_ms,at,key\n".to_owned(), |text, (key, line)| {
         let (what, at) = line.rsplit_once(' ').unwrap();
         text + &format!("{what},2026-11-11T12:14:{at}Z,{key}\n")
     });
     std::fs::write(folder.path().join("locks.csv"), history).unwrap();
-    let line = ["locks", "audit", "locks.csv", "--files", "."];
+    let line = ["locks", "audit", "locks.csv", "--files", ".", "--reorder", "20s"];
     run(program().current_dir(folder.path()).args(line), &line)
 }
 
@@ -374,6 +379,39 @@ fn what_one_holder_did_twice_did_not_come_of_two() {
     // Without a line of what they wrote, time says who it was.
     let untold = ["acquire,A,5000 00", "acquire,B,5000 06", "release,A, 08", "release,B, 10"];
     came_of("hold:H-88", "default", &untold[..]).prints(joined).prints("12:14:07.120Z by one of the two");
+}
+
+#[test]
+fn what_a_third_one_did_is_not_said_to_be_of_the_two() {
+    let by_third =
+        ["acquire,A,9000 00", "acquire,B,9000 06", "write,C, 07.120", "write,C, 09.300", "release,B, 10"];
+    let told = came_of("hold:H-88", "default", &by_third).ends(5);
+    told.prints("DOUBLE_RELEASE: 1 in the ledgers, 0 while two held their lock")
+        .does_not_print("by one of the two");
+    // One of it, and the two did the rest.
+    let folder = came_of(
+        "hold:H-88",
+        "default",
+        &["acquire,A,9000 00", "acquire,B,9000 06", "write,C, 07.120", "release,A, 09.400", "release,B, 10"],
+    );
+    folder.ends(5).does_not_print("07.120Z by one of the two");
+}
+
+#[test]
+fn where_keys_have_a_tenant_another_word_there_is_another_tenant() {
+    let both =
+        ["acquire,A,5000 00", "acquire,B,5000 06", "write,A, 07.120", "write,B, 09.300", "release,B, 10"];
+    let of = |key: &str, other: &str| {
+        let lines: Vec<_> = both.iter().map(|line| (key, *line)).chain([(other, "acquire,A,5 00")]).collect();
+        came_of_keys("acme", &lines).ends(5)
+    };
+    let joined = |n: u64| format!("DOUBLE_RELEASE: 1 in the ledgers, {n} while two held their lock");
+    of("globex:hold:H-88", "acme:hold:H-1").prints(&joined(0));
+    of("acme:hold:H-88", "globex:hold:H-1").prints(&joined(1)).does_not_print("it does not say");
+    of("hold:H-88", "acme:hold:H-1").prints(&joined(1));
+    // No key of the history has a tenant of the ledgers there.
+    let untold = of("globex:hold:H-88", "hold:H-1");
+    untold.prints(&joined(1)).prints("that globex:hold:H-88 is a key of tenant acme it does not say");
 }
 
 #[test]

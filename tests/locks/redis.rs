@@ -54,6 +54,14 @@ fn a_script_is_told_from_one_that_robs_the_next_holder() {
     // One that knows that the lock is not its own may say so by an error.
     let strict = SAFE_RELEASE.replace("return 0", "return redis.error_reply('NOTOWNER not yours')");
     check(&["--release", &file("strict.lua", &strict)]).ends(0);
+    // Also by one whose code is one of Redis's own.
+    for code in ["BUSY the lock is another's", "READONLY for you", "LOADING no"] {
+        let busy = strict.replace("NOTOWNER not yours", &code.replace('\'', "\\'"));
+        check(&["--release", &file("busy.lua", &busy)]).ends(0);
+        let always = format!("return redis.error_reply('{}')", code.replace('\'', "\\'"));
+        let of_code = code.split(' ').next().unwrap();
+        check(&["--release", &file("always.lua", &always)]).fails(2, &["always.lua: ", of_code]);
+    }
 }
 
 #[test]
@@ -91,6 +99,21 @@ fn the_next_holders_lease_is_its_own_too() {
     let untold = ["the next holder's lock: it is untouched, but", "no lock: there is none, but"];
     let untold = untold.map(|told| format!("{told} the code is told that it was released"));
     assert_eq!(afterwards("--release", &otherwise("return 'OK'")), untold);
+
+    // Words of its own and tables say the same in vain as when it was done, or something else.
+    for answer in ["'released'", "{1, 'x'}", "{'lock', 'gone'}", "{ok='FINE'}", "'7'"] {
+        let own = SAFE_RELEASE
+            .replace("return redis.call", "redis.call")
+            .replace(") end", &format!(") return {answer} end"));
+        assert_eq!(
+            afterwards("--release", &own.replace("return 0", &format!("return {answer}"))),
+            untold,
+            "{answer}"
+        );
+        std::fs::write(folder.path().join("own.lua"), own.replace("return 0", "return {'not', 'mine'}"))
+            .unwrap();
+        check(&["--release", folder.path().join("own.lua").to_str().unwrap()]).ends(0);
+    }
 
     let renewal = |what: &str| SAFE_RENEWAL.replace("'PEXPIRE', KEYS[1], ARGV[2]", what);
     for (what, found) in [
@@ -290,6 +313,10 @@ fn a_program_is_given_key_and_value_on_its_stdin() {
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let ran = check(&["--release-program", path.to_str().unwrap()]).ends(5);
     ran.prints("it is gone, as by a bare DEL").prints("A program that looks first");
+    let json = check(&["--release-program", path.to_str().unwrap(), "--json"]).ends(5).json();
+    assert!(json["caveat"].as_str().unwrap().starts_with("A program that looks first"), "{json:#}");
+    let script = check(&["--release-command", "DEL {key}", "--json"]).ends(5).json();
+    assert_eq!(script["caveat"], Value::Null);
     check(&["--release-program", "/nowhere/unlock"]).fails(2, &["/nowhere/unlock: cannot be run"]);
     std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
     let ran = check(&["--release-program", path.to_str().unwrap()])

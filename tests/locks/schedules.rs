@@ -1,6 +1,7 @@
 //! Schedules of holders with injected faults are classified exactly as injected.
 
-use onefold::core::locks::{Audit, Certainty, Event, LockFinding, Rules};
+use onefold::core::locks::{Audit, Certainty, Event, EventKind, LockFinding, Rules};
+use onefold::core::time::Timestamp;
 use proptest::prelude::*;
 
 use crate::story::{FATES, Fate, Scene, Story, by_stamp, judged, ms, names, scene};
@@ -49,6 +50,102 @@ fn shuffled(events: &[Event], window: i64, by: &[i64]) -> Vec<Event> {
         .collect();
     late.sort_unstable();
     late.into_iter().map(|(_, i)| events[i].clone()).collect()
+}
+
+/// A clean history of many keys, whose clock has whole seconds: owners come one after the other, each lets go before the
+/// next one gets the key, and several of them may within a second. Lines of a second are mixed by the numbers.
+fn in_whole_seconds(keys: usize, steps: &[(i64, u8, bool)], has_token: bool, by: &[u64]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for key in 0..keys {
+        let (mut now_ms, mut token) = (1_800_000_000_000_i64, 0);
+        for n in 0..steps.len() {
+            let (after, owner, writes) = steps[(n + key) % steps.len()];
+            token += 1;
+            let mut at = |ms: i64, kind| {
+                now_ms += ms;
+                events.push(Event {
+                    line: 0,
+                    key: format!("k{key}"),
+                    kind,
+                    owner: Some(format!("o{owner}")),
+                    token: has_token.then_some(token),
+                    lease: matches!(kind, EventKind::Acquire | EventKind::Renew)
+                        .then(|| super::story::ms(20_000)),
+                    is_forever: false,
+                    at: Timestamp::from_micros(now_ms.div_euclid(1000) * 1_000_000),
+                    node: None,
+                    done: true,
+                });
+            };
+            at(after, EventKind::Acquire);
+            if writes {
+                at(after / 3, EventKind::Write);
+                at(after / 5, EventKind::Renew);
+            }
+            at(after / 2, EventKind::Release);
+        }
+    }
+    (1..).zip(mixed(&events, by)).map(|(line, event)| Event { line, ..event }).collect()
+}
+
+/// By a clock that ticks in so many milliseconds.
+fn ticked(mut events: Vec<Event>, tick: i64) -> Vec<Event> {
+    for event in &mut events {
+        event.at = Timestamp::from_micros(event.at.micros().div_euclid(tick * 1000) * tick * 1000);
+    }
+    events
+}
+
+/// By time, those of one instant in an order that the numbers give.
+fn mixed(events: &[Event], by: &[u64]) -> Vec<Event> {
+    let mut mixed: Vec<_> = events.iter().cloned().enumerate().collect();
+    mixed.sort_by_key(|(i, event)| (event.at, by[i % by.len()].wrapping_mul(*i as u64 + 1) % 1009));
+    mixed.into_iter().map(|(_, event)| event).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_clean_history_in_whole_seconds_raises_no_alarm_however_many_keys_there_are(
+        keys in prop::sample::select(vec![1_usize, 3, 400]),
+        steps in prop::collection::vec((0_i64..1500, 0_u8..4, any::<bool>()), 1..12),
+        has_token in any::<bool>(),
+        by in prop::collection::vec(any::<u64>(), 1..20),
+    ) {
+        let events = in_whole_seconds(keys, &steps, has_token, &by);
+        let (found, audited) = judged(&events, Rules::default(), ms(0));
+        let deaths: Vec<_> = found.iter().filter(|f| f.finding.is_death()).collect();
+        prop_assert!(deaths.is_empty(), "{:#?}", deaths);
+        prop_assert_eq!((audited.unknown, audited.blurred), (0, 0));
+    }
+
+    #[test]
+    fn in_which_order_lines_of_one_instant_stand_means_nothing(
+        keys in prop::collection::vec(prop::collection::vec(scene(&FATES, 400..900), 1..8), 1..5),
+        by in prop::collection::vec(any::<u64>(), 1..20),
+        tick in prop::sample::select(vec![1_i64, 1000, 5000]),
+    ) {
+        let events = ticked(told(&keys, &[0, 0, 0], 0), tick);
+        let told = |events: &[Event]| {
+            let mut found = judged(events, Rules::default(), ms(0)).0;
+            found.iter_mut().for_each(|f| f.line = 0);
+            found
+        };
+        prop_assert_eq!(told(&mixed(&events, &by)), told(&events));
+    }
+
+    #[test]
+    fn a_clock_that_ticks_in_seconds_makes_no_death_of_what_is_harmless(
+        keys in prop::collection::vec(prop::collection::vec(scene(&HARMLESS, 1..900), 1..12), 1..6),
+        by in prop::collection::vec(any::<u64>(), 1..20),
+        gap in 0_i64..1500,
+    ) {
+        let events = mixed(&ticked(told(&keys, &[0, 0, 0], gap), 1000), &by);
+        let (found, _) = judged(&events, Rules::default(), ms(0));
+        let deaths: Vec<_> = found.iter().filter(|f| f.finding.is_death()).collect();
+        prop_assert!(deaths.is_empty(), "{:#?}", deaths);
+    }
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use onefold::core::join::Joined;
 use onefold::core::scope::Scope;
 use onefold::core::time::Span;
 use onefold::core::trace::access::AccessLine;
+use onefold::core::trace::attach::Basis;
 use onefold::core::trace::fit::Fit;
 use onefold::core::trace::{Purchases, Wanted};
 use proptest::prelude::*;
@@ -96,6 +97,187 @@ proptest! {
         let found: Vec<_> = found.into_iter().map(|(request, order, _)| (request, order)).collect();
         prop_assert_eq!(found, ids.iter().map(|id| (id.clone(), Some(id.clone()))).collect::<Vec<_>>());
     }
+}
+
+/// A tap of a buyer of whom nothing but the name is known, with what its gateway makes of it. In milliseconds.
+#[derive(Clone, Debug)]
+struct Tap {
+    after: i64,
+    /// Until the shop wrote; `None` where the request never reached it.
+    took: Option<i64>,
+    /// When the gateway gave up; `None` where the answer came in time.
+    gave_up: Option<i64>,
+    /// How much later the gateway tries again, and whether that is answered.
+    retried: Option<(i64, bool)>,
+}
+
+fn tap(after: std::ops::Range<i64>) -> impl Strategy<Value = Tap> {
+    let retried = prop::option::of((0_i64..500, any::<bool>()));
+    (after, prop::option::weighted(0.8, 10_i64..1500), prop::option::weighted(0.7, 200_i64..3000), retried)
+        .prop_map(|(after, took, gave_up, retried)| Tap { after, took, gave_up, retried })
+}
+
+/// Orders with the milliseconds in, lines, and which order was written by which request.
+type Tapped = (Vec<(String, i64)>, Vec<AccessLine>, Vec<(String, String)>);
+
+/// What comes of taps. Whoever is answered is told the order; a retry of a tap that was
+/// carried out is told that one's.
+fn tapped(taps: &[Tap]) -> Tapped {
+    let (mut orders, mut lines, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+    let mut now = 0;
+    for (i, tap) in taps.iter().enumerate() {
+        now += tap.after;
+        let (request, retry, order) = (format!("r{i}"), format!("r{i}-again"), format!("O{i}"));
+        let plain = line(now, &request, "app", 1);
+        let written = tap.took.map(|took| now + took);
+        if let Some(at) = written {
+            orders.push((order.clone(), at));
+            truth.push((order.clone(), request));
+        }
+        let lost_after = match (tap.gave_up, tap.took) {
+            (None, Some(took)) => {
+                lines.push(names(&order, takes(took + 20, plain)));
+                continue;
+            }
+            (gave_up, _) => gave_up.unwrap_or(3000),
+        };
+        lines.push(lost(lost_after, plain));
+        let Some((pause, is_answered)) = tap.retried else { continue };
+        let at = now + lost_after + pause;
+        let again = line(at, &retry, "gateway", 2);
+        match written {
+            // Where the first one is not done yet, it waits for it.
+            Some(written) if is_answered => {
+                lines.push(names(&order, takes((written - at).max(0) + 30, again)));
+            }
+            Some(_) => lines.push(lost(300, again)),
+            None => {
+                orders.push((order.clone(), at + 100));
+                truth.push((order.clone(), retry));
+                lines.push(if is_answered { names(&order, takes(120, again)) } else { lost(110, again) });
+            }
+        }
+    }
+    orders.sort_by_key(|(_, at)| *at);
+    (orders, lines, truth)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_order_of_a_nameless_log_is_its_writers_or_it_is_told_that_it_may_be_anothers(
+        taps in prop::collection::vec(tap(20..6000), 1..6), name in prop::sample::select(vec!["", "key", "trace"])
+    ) {
+        let (orders_of, mut lines, truth) = tapped(&taps);
+        // One for all that the buyer sends; the shop keeps neither.
+        for line in &mut lines {
+            line.idempotency_key = (name == "key").then(|| "k".into());
+            line.trace_id = (name == "trace").then(|| "tr".to_owned());
+        }
+        prop_assume!(!orders_of.is_empty());
+        let written: Vec<_> = orders_of.iter().map(|(id, ms)| (id.as_str(), *ms)).collect();
+        let mut book = orders(&written);
+        book.ledgers.orders.iter_mut().for_each(|order| order.trace_id = None);
+        traced(&book, &lines, &options(), |trace| {
+            for arrival in trace.purchases.arrivals(0, &trace.options.sources) {
+                let Some(rows) = arrival.order else { continue };
+                let id = rows.order.order_id.to_string();
+                let found = arrival.line.map(|l| l.request_id.clone()).unwrap_or_default();
+                let (_, writer) = truth.iter().find(|(order, _)| *order == id).unwrap();
+                assert!(found == *writer || arrival.has_rival, "{id} of {writer} is given to {found}: {lines:#?}");
+                assert_eq!(arrival.inferred().is_some(), arrival.has_rival || arrival.basis == Basis::Buyer);
+            }
+            let fit = &trace.fit;
+            assert!(fit.rivalled.max(fit.inferred) <= orders_of.len() as u64);
+        });
+    }
+
+    #[test]
+    fn one_tap_after_the_other_each_order_of_a_nameless_log_is_its_writers(
+        taps in prop::collection::vec(tap(5200..9000), 1..6)
+    ) {
+        // Each reaches the shop, which writes before the gateway gives up.
+        let in_time = |tap: Tap| {
+            let took = tap.took.unwrap_or(40);
+            Tap { took: Some(tap.gave_up.map_or(took, |end| took.min(end - 10))), ..tap }
+        };
+        let taps: Vec<_> = taps.into_iter().map(in_time).collect();
+        let (orders_of, lines, truth) = tapped(&taps);
+        let written: Vec<_> = orders_of.iter().map(|(id, ms)| (id.as_str(), *ms)).collect();
+        let mut book = orders(&written);
+        book.ledgers.orders.iter_mut().for_each(|order| order.trace_id = None);
+        let mut found: Vec<_> =
+            came(&book, &lines).into_iter().filter_map(|(request, order, _)| Some((order?, request))).collect();
+        found.sort();
+        prop_assert_eq!(found, truth);
+    }
+
+    #[test]
+    fn no_order_is_outside_of_its_requests_time_where_all_can_be_within(
+        requests in prop::collection::vec((0_i64..1500, 1_i64..3000, 0_i64..100), 1..9), has_trace in any::<bool>(),
+    ) {
+        let (mut came_at, mut written, mut lines) = (0, Vec::new(), Vec::new());
+        for (i, (after, latency, percent)) in requests.into_iter().enumerate() {
+            came_at += after;
+            let tap = takes(latency, line(came_at, &format!("r{i}"), "app", 1));
+            lines.push(if has_trace { of_trace(tap) } else { tap });
+            written.push((format!("O{i}"), came_at + latency * percent / 100));
+        }
+        written.sort_by_key(|(_, at)| *at);
+        let written: Vec<_> = written.iter().map(|(id, ms)| (id.as_str(), *ms)).collect();
+        traced(&orders(&written), &lines, &options(), |trace| {
+            for arrival in trace.purchases.arrivals(0, &trace.options.sources) {
+                let (line, rows) = (arrival.line.unwrap(), arrival.order.unwrap());
+                let at = rows.order.created_at;
+                assert!(line.at <= at && at <= line.at.plus(line.latency.unwrap()), "{line:?} {at}: {lines:#?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_request_id_that_comes_again_is_another_request_and_told() {
+    let book = orders(&[("A", 200), ("B", 9200)]);
+    let again = [line(0, "1", "app", 1), line(9000, "1", "app", 1)];
+    let of = |lines: &[AccessLine]| {
+        traced(&book, lines, &options(), |trace| {
+            let all = trace.purchases.arrivals(0, &trace.options.sources);
+            (all.iter().map(|a| a.repeats).collect::<Vec<_>>(), trace.fit.reused)
+        })
+    };
+    assert_eq!(of(&again), (vec![None, None], 1));
+    // One that got no answer is tried again; and one that counts on is a retry whatever was answered.
+    assert_eq!(of(&[lost(3000, again[0].clone()), again[1].clone()]), (vec![None, Some(0)], 0));
+    assert_eq!(of(&[again[0].clone(), line(9000, "1", "app", 2)]), (vec![None, Some(0)], 0));
+    // Of another buyer, who has a purchase too.
+    let mut book = Book::new();
+    book.order("A", 0, "PENDING_PAYMENT").trace_id = Some("1".to_owned());
+    book.order("B", 9, "PENDING_PAYMENT").user_id = "other".into();
+    let others = AccessLine { user_id: Some("other".into()), ..line(8900, "1", "app", 1) };
+    traced(&book, &[others], &options(), |trace| {
+        let all = |i: usize| trace.purchases.arrivals(i, &trace.options.sources);
+        let with_line: Vec<_> = (0..2).flat_map(all).filter(|a| a.line.is_some()).collect();
+        assert_eq!(with_line.len(), 1);
+        assert_eq!(with_line[0].order.unwrap().order.order_id.as_str(), "B");
+    });
+}
+
+#[test]
+fn the_logs_of_two_layers_are_told_of_and_a_second_tap_is_none() {
+    let book = orders(&[("A", 200)]);
+    let layered = |outer: AccessLine, inner: AccessLine| fit(&book, &[outer, inner]).is_layered();
+    let gateway = of_trace(takes(310, line(0, "g-1", "app", 1)));
+    assert!(layered(gateway.clone(), of_trace(takes(295, line(8, "s-1", "app", 1)))));
+    assert!(layered(gateway.clone(), of_trace(takes(100, line(8, "s-1", "gateway", 1)))));
+    assert!(layered(
+        names("A", takes(310, line(0, "g-1", "app", 1))),
+        names("A", takes(300, line(8, "s-1", "app", 1)))
+    ));
+    // A second tap takes its own time, a retry comes behind, and another trace is another request.
+    assert!(!layered(gateway.clone(), of_trace(takes(120, line(100, "s-1", "app", 1)))));
+    assert!(!layered(gateway.clone(), of_trace(takes(300, line(320, "g-1", "gateway", 2)))));
+    assert!(!layered(gateway, takes(295, line(8, "s-1", "app", 1))));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `onefold locks audit`: a lock history, and what the ledgers have twice beside it; changes nothing.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -113,13 +114,13 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
             must_lie_apart(["--rules", "--output"], [path, output])?;
         }
     }
-    report.business = business(config, &args, rules.skew).await?;
+    let business = RefCell::new(business(config, &args, rules.skew).await?);
     report.spool = (format != Format::Table).then(Spool::new).transpose()?;
     let mut spooled = Ok(());
     let mut out = |found: Found| {
         report.collected.add(&found, EXAMPLES);
-        if let Some(business) = &mut report.business {
-            business.window(&found);
+        if let Some(business) = &mut *business.borrow_mut() {
+            business.found(&found);
         }
         if let (Some(spool), Ok(())) = (&mut report.spool, &spooled) {
             spooled = spool.add(&found);
@@ -128,6 +129,9 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     let mut audit = Audit::new(rules);
     let mut in_order = InOrder::new(args.reorder.unwrap_or(Span::from_secs(1)));
     let mut take = |event: Event| {
+        if let Some(business) = &mut *business.borrow_mut() {
+            business.key(&event.key);
+        }
         in_order.push(event)?;
         while let Some(event) = in_order.ready() {
             audit.event(event, &mut out);
@@ -170,6 +174,8 @@ pub async fn run(config: &Config, args: AuditArgs) -> Result<Report> {
     report.audited = audit.end(&mut out);
     progress.end();
     spooled?;
+    report.business = business.into_inner();
+    report.duplicates = report.business.iter().flat_map(Business::joined).collect();
     // A file without events is refused where it is read.
     if report.audited.events == 0 {
         return Err(Error::usage(format!("{} gives no row: nothing was audited", report.source))

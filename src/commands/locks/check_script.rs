@@ -11,6 +11,10 @@ use crate::error::{Error, Exit, Result};
 use crate::report::{Column, Report, Table};
 use crate::trials::lock::{Act, Bench, SAFE_RELEASE, SAFE_RENEWAL, TOLERANCE_MS, Trial, Way};
 
+/// What no trial of a program shows.
+const OF_PROGRAMS: &str = "A program that looks first and deletes then passes, too, and still robs whoever gets the lock \
+                           between the two: only a script, or one command, does both in one step.";
+
 /// Try on a real Redis whether the way your code releases and renews a lock robs the next holder
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -25,8 +29,9 @@ none. A script gets the key as KEYS[1], the owner's value as ARGV[1] and the
 lease in milliseconds as ARGV[2]; a command of Redis has {key}, {value} and
 {lease_ms} in it; a program gets a JSON object with key, value and lease_ms on
 its stdin. A renewal must leave the lease that it asks for, within 1 s; what does
-nothing must not be answered as done (a number above 0, OK, true), and may end
-with an error. A script that does not end is stopped by SCRIPT KILL. Keys are its
+nothing must not be answered as done (a number above 0, OK, true, a table that
+begins so, or whatever else it answers on its own lock), and may end with an
+error. A script that does not end is stopped by SCRIPT KILL. Keys are its
 own, under a random prefix, and are removed; what a script does to other keys is
 not looked for: name a Redis for tests. Ends with 5 where a trial shows what a
 lock must not do.")]
@@ -101,20 +106,17 @@ fn tell(label: &str, trials: &[Trial], by_program: bool) -> Report {
         let verdict = if trial.holds { "ok" } else { "WRONG" };
         table.row([act, trial.on, &trial.found, verdict].map(str::to_owned));
     }
-    let mut report = Report::new(json!({ "redis": label, "trials": trials, "is_safe": is_safe }))
-        .title(format!("Locks on redis {label}"))
-        .table(table);
+    let caveat = by_program.then_some(OF_PROGRAMS);
+    let json = json!({ "redis": label, "trials": trials, "is_safe": is_safe, "caveat": caveat });
+    let mut report = Report::new(json).title(format!("Locks on redis {label}")).table(table);
     if is_safe {
         report = report.line("It leaves the next holder's lock alone.");
     }
     if trials.iter().any(|t| t.act == Act::Renewal) {
         report = report.line(format!("A lease is as asked within {TOLERANCE_MS} ms."));
     }
-    if by_program {
-        report = report.line(
-            "A program that looks first and deletes then passes, too, and still robs whoever gets the lock between \
-             the two: only a script, or one command, does both in one step.",
-        );
+    if let Some(caveat) = caveat {
+        report = report.line(caveat);
     }
     for (act, script) in [(Act::Release, SAFE_RELEASE), (Act::Renewal, SAFE_RENEWAL)] {
         if fails(act) {

@@ -17,6 +17,8 @@ pub struct AuditReport {
     pub audited: Audited,
     pub collected: Collected,
     pub business: Option<Business>,
+    /// What the ledgers have twice that came while two held its lock.
+    pub duplicates: Vec<Duplicate>,
     /// Every finding, where all of them are wanted.
     pub spool: Option<Spool>,
 }
@@ -78,18 +80,15 @@ impl AuditReport {
             audited: Audited::default(),
             collected: Collected::default(),
             business: None,
+            duplicates: Vec::new(),
             spool: None,
         }
-    }
-
-    pub fn duplicates(&self) -> impl Iterator<Item = &Duplicate> {
-        self.business.iter().flat_map(Business::joined)
     }
 
     /// Of each kind: its name, how many the ledgers have, and how many of them came while two held their lock.
     pub fn kinds(&self) -> Vec<(DuplicateKind, usize, usize)> {
         let Some(business) = &self.business else { return Vec::new() };
-        let of = |kind: DuplicateKind| business.joined().filter(|d| d.kind == kind).count();
+        let of = |kind: DuplicateKind| self.duplicates.iter().filter(|d| d.kind == kind).count();
         DuplicateKind::ALL.iter().map(|kind| (*kind, business.count(*kind), of(*kind))).collect()
     }
 }
@@ -111,7 +110,7 @@ impl Sheets for AuditReport {
             };
             format!("{finding}: {}{possible}: {}", tally.proven, finding.in_words())
         });
-        tallies.chain(self.duplicates().map(Duplicate::in_words)).collect()
+        tallies.chain(self.duplicates.iter().map(Duplicate::in_words)).collect()
     }
 
     fn facts(&self) -> Vec<Fact<'_>> {
@@ -163,6 +162,7 @@ impl Sheets for AuditReport {
             "skew_us": self.rules.skew,
             "grants": self.audited.grants,
             "by_unknown": self.audited.unknown,
+            "unordered_keys": self.audited.blurred,
             "tallies": findings,
             "leases_used_percent": {
                 "p50": self.audited.holds.quantile(50), "p95": self.audited.holds.quantile(95),
@@ -183,7 +183,7 @@ impl Sheets for AuditReport {
                 Some(spool) => spool.each(|found| put(&finding(found))),
                 None => Ok(()),
             },
-            1 => self.duplicates().try_for_each(|d| put(&came_of_it(d))),
+            1 => self.duplicates.iter().try_for_each(|d| put(&came_of_it(d))),
             _ => self.audited.longest.iter().try_for_each(|k| {
                 let [p50, p95, max] = [k.p50, k.p95, k.max].map(number);
                 put(&[text(k.key.as_str()), number(k.holds), p50, p95, max])

@@ -8,7 +8,7 @@ use super::super::count;
 use super::super::typing::again;
 use super::sheets::AuditReport;
 use crate::config::Config;
-use crate::core::locks::{ALERTS, Audited, Certainty, Collected, LockFinding};
+use crate::core::locks::{ALERTS, AT_ONCE, Audited, Certainty, Collected, LockFinding};
 use crate::core::sheet::Sheets as _;
 use crate::report::{Column, Report, Table};
 
@@ -74,6 +74,13 @@ fn about(audited: &Audited, audit: &AuditReport) -> String {
         let events = n(audited.unknown, "event");
         text += &format!("; {events} by owners that held no lock then, as far as it shows");
     }
+    if audited.blurred > 0 {
+        text += &format!(
+            "; of {} nothing is proven: more than {AT_ONCE} events were of one instant, so which of them came first is \
+             not known",
+            n(audited.blurred, "key")
+        );
+    }
     text
 }
 
@@ -81,6 +88,9 @@ fn about(audited: &Audited, audit: &AuditReport) -> String {
 const fn all_clear(audited: &Audited) -> &'static str {
     match (audited.grants, audited.unknown) {
         (0, _) => "It shows nobody getting a key: whether two held one cannot be told from it.",
+        _ if audited.blurred > 0 => {
+            "It shows no two holding a key at once, as far as the order of its events is known."
+        }
         (_, 0) => "At no time did two hold a key, and nothing shows that they soon will.",
         _ => {
             "Of those that it shows getting a key, no two held it at once. Whether those held it, too, of whom it does \
@@ -136,7 +146,7 @@ fn came_of_it(report: Report, audit: &AuditReport) -> Report {
         return report;
     }
     let report = report.title("What came of it");
-    let report = audit.duplicates().take(KEYS).fold(report, |report, d| report.line(d.in_words()));
+    let report = audit.duplicates.iter().take(KEYS).fold(report, |report, d| report.line(d.in_words()));
     audit.kinds().into_iter().fold(report, |report, (kind, all, joined)| {
         report.line(format!("{kind}: {all} in the ledgers, {joined} while two held their lock"))
     })

@@ -38,6 +38,14 @@ impl Traced<'_> {
                 "of {lines} with an answer, {without} left no order here; {they} all the same"
             ));
         }
+        if fit.is_layered() {
+            let (they, tell) = if fit.layered == 1 { ("line", "tells") } else { ("lines", "tell") };
+            parts.push(format!(
+                "{} {they} of the log {tell} of an attempt that another line tells of, too, as those of a gateway and of \
+                 the service behind it do, so arrivals count twice: leave the lines of one of the two out",
+                fit.layered
+            ));
+        }
         if fit.is_of_answers() {
             parts.push(format!(
                 "of {} that name their order, {} {} later than it, and {} would not be less the time until the answer: \
@@ -122,6 +130,26 @@ impl Traced<'_> {
             told.push(format!("No line of the access log has {} (--access-map)", lacks.join(" or ")));
         }
         let fit = &self.trace.fit;
+        if fit.inferred > 0 {
+            told.push(format!(
+                "{} {} with a request by buyer and time alone, which is inferred",
+                n(fit.inferred, "order"),
+                are(fit.inferred),
+            ));
+        }
+        if fit.rivalled > 0 {
+            told.push(format!(
+                "{} may be another request's than the one it is with, since more than one was under way",
+                n(fit.rivalled, "order"),
+            ));
+        }
+        if fit.reused > 0 {
+            told.push(format!(
+                "{} {} the request id of another request, which was answered before: they are not taken for one",
+                n(fit.reused, "line"),
+                if fit.reused == 1 { "has" } else { "have" },
+            ));
+        }
         if fit.unknown > 0 {
             let more = if fit.unknown > fit.unknown_orders.len() as u64 { ", …" } else { "" };
             told.push(format!(

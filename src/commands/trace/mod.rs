@@ -4,6 +4,7 @@ mod log;
 mod sheets;
 mod tell;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -14,12 +15,15 @@ use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::leaving::{OutputFlags, format};
 use super::now;
 use super::progress::Progress;
+use super::redaction::{Redacted, given_key, key};
 use super::typing::again;
 use crate::config::Config;
+use crate::core::dossier::pseudonyms::{Pseudonyms, RedactKey};
 use crate::core::ids::OrderId;
 use crate::core::join::Joined;
 use crate::core::ledger::Ledgers;
 use crate::core::policy::Policy;
+use crate::core::sheet::Sheets;
 use crate::core::time::{Span, Timestamp};
 use crate::core::trace::access::{AccessLine, Source, Sources};
 use crate::core::trace::{Options, Purchases, Trace, Wanted};
@@ -55,7 +59,11 @@ names. access.csv in the folder of --files is taken by itself; a log in a table
 is read by a SELECT of your own, ledgers/access.sql in the folder of --queries,
 on the databases of the order ledger, with at_us in microseconds since 1970.
 Without a log each order stands for one arrival; how a log does not fit is told
-first.")]
+first.
+
+--redact puts pseudonyms in the place of user, session and trace ids, under the
+same key as those of `report --redact`; with --files, ONEFOLD_REDACT_KEY names
+it.")]
 pub struct TraceArgs {
     /// One purchase, by its id in a plan
     #[arg(long, value_name = "INTENT")]
@@ -84,6 +92,9 @@ pub struct TraceArgs {
     bucket: Option<Span>,
     #[command(flatten)]
     output: OutputFlags,
+    /// Put pseudonyms in the place of user, session and trace ids
+    #[arg(long)]
+    redact: bool,
     #[command(flatten)]
     zone: ZoneFlag,
     #[command(flatten)]
@@ -130,9 +141,14 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
         piece: args.bucket,
     };
 
+    let given = args.redact.then(given_key).transpose()?.flatten();
     let store = match &args.files {
         Some(_) => None,
         None => Some(config.open_to_read().await?),
+    };
+    let key = match args.redact {
+        true => Some(key(given, store.as_ref()).await?),
+        false => None,
     };
     let ledgers = match (&store, &args.files) {
         (Some(store), _) => {
@@ -164,8 +180,16 @@ pub async fn run(config: &Config, args: TraceArgs) -> Result<Report> {
         (None, Some(id)) => Wanted::Order(id, &scope),
         (None, None) => Wanted::Scope(&scope),
     };
-    let traced = About { config, args: &args, options: &options, wanted };
+    let traced = About { config, args: &args, options: &options, wanted, key };
     traced.trace(&ledgers, &policy, log, format).await
+}
+
+/// Ids of rows, which stand for nobody.
+fn ids_of_rows(ledgers: &Ledgers) -> HashSet<&str> {
+    let ids = ledgers.orders.iter().map(|o| o.order_id.as_str());
+    let ids = ids.chain(ledgers.payments.iter().map(|p| p.payment_id.as_str()));
+    let ids = ids.chain(ledgers.inventory.iter().map(|h| h.hold_id.as_str()));
+    ids.chain(ledgers.messages.iter().map(|m| m.message_id.as_str())).collect()
 }
 
 /// What a trace is about.
@@ -174,6 +198,8 @@ struct About<'a> {
     args: &'a TraceArgs,
     options: &'a Options,
     wanted: Wanted<'a>,
+    /// The key of pseudonyms, where they are wanted.
+    key: Option<RedactKey>,
 }
 
 impl About<'_> {
@@ -206,10 +232,49 @@ impl About<'_> {
             .hint("leave it out, or name a longer span: --bucket 1m")
         })?;
         let traced = Traced { trace: &trace, title: self.title(), read_at: now() };
-        if format == Format::Table {
-            return Ok(tell::report(self.config, &traced, self.wanted));
+        let Some(key) = &self.key else { return self.leave(&traced, &traced, format, |report| report) };
+        let pseudonyms = self.pseudonyms(key, ledgers, &purchases);
+        let stays = ids_of_rows(ledgers);
+        let redacted = Redacted::new(&traced, &pseudonyms, &stays);
+        self.leave(&traced, &redacted, format, |report| redacted.told(report))
+    }
+
+    /// On the terminal, where `put` says how, or as sheets.
+    fn leave(
+        &self,
+        traced: &Traced<'_>,
+        sheets: &dyn Sheets,
+        format: Format,
+        put: impl FnOnce(Report) -> Report,
+    ) -> Result<Report> {
+        match format {
+            Format::Table => Ok(put(tell::report(self.config, traced, self.wanted))),
+            format => self.args.output.leave(self.config, sheets, format),
         }
-        self.args.output.leave(self.config, &traced, format)
+    }
+
+    /// Of everybody who stands in what was read, or is asked for.
+    fn pseudonyms(&self, key: &RedactKey, ledgers: &Ledgers, purchases: &Purchases<'_>) -> Pseudonyms {
+        let mut all = Pseudonyms::new(key.clone());
+        let users = ledgers.orders.iter().map(|o| &o.user_id);
+        let users = users.chain(ledgers.payments.iter().map(|p| &p.user_id));
+        let users = users.chain(ledgers.inventory.iter().map(|h| &h.user_id));
+        let users = users.chain(ledgers.messages.iter().filter_map(|m| m.user_id.as_ref()));
+        let users = users.chain(purchases.lines().filter_map(|line| line.user_id.as_ref()));
+        users.for_each(|id| all.know_user(id.as_str()));
+        let sessions = ledgers.orders.iter().map(|o| &o.session_id);
+        let sessions = sessions.chain(ledgers.payments.iter().map(|p| &p.session_id));
+        let sessions = sessions.chain(ledgers.inventory.iter().map(|h| &h.session_id));
+        let sessions = sessions.chain(ledgers.messages.iter().map(|m| &m.session_id));
+        sessions.flatten().for_each(|id| all.know_session(id.as_str()));
+        let traces = ledgers.orders.iter().map(|o| &o.trace_id);
+        let traces = traces.chain(ledgers.messages.iter().map(|m| &m.trace_id));
+        let traces = traces.chain(purchases.lines().map(|line| &line.trace_id));
+        traces.flatten().for_each(|id| all.know_trace(id));
+        let (Wanted::Scope(scope) | Wanted::Intent(_, scope) | Wanted::Order(_, scope)) = self.wanted;
+        scope.users.iter().for_each(|id| all.know_user(id.as_str()));
+        scope.sessions.iter().for_each(|id| all.know_session(id.as_str()));
+        all
     }
 
     fn title(&self) -> String {

@@ -142,7 +142,7 @@ pub const HEADS: [Head; 8] = [
             TICKETS,
             column("messages", "Messages", Holds::Text, 40),
             column("message_id", "Message", Holds::Text, 18),
-            column("basis", "Known by", Holds::Text, 18),
+            column("basis", "Known by", Holds::Text, 40),
         ],
     },
 ];
@@ -209,7 +209,10 @@ impl Traced<'_> {
                     rows.map_or(Cell::None, |r| number(tickets(&r))),
                     text(messages.join(" ")),
                     maybe(message.map(|m| m.message_id.as_str())),
-                    text(arrival.basis.as_str()),
+                    match arrival.inferred() {
+                        Some(inferred) => text(format!("{}: {inferred}", arrival.basis)),
+                        None => text(arrival.basis.as_str()),
+                    },
                 ])?;
                 before = Some(arrival.at);
             }

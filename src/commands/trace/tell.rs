@@ -107,6 +107,7 @@ fn left(arrival: &Arrival<'_>, first: crate::core::time::Timestamp) -> String {
                 None => format!(" after {}", lapse(order.created_at.since(line.at))),
             });
             parts.push(format!("{}{}, {}", order.order_id, after.unwrap_or_default(), order.status));
+            parts.extend(arrival.inferred().map(str::to_owned));
             for charge in captures(rows) {
                 let at = lapse(charge.row.captured_at().since(first));
                 parts.push(format!("captured {} at {at}", charge.row.payment_id));

@@ -16,8 +16,9 @@ use crate::core::time::{Span, Timestamp};
 /// With so many keys they are looked through for what may be forgotten, and again whenever they are twice as many as
 /// were left.
 const SWEPT_FROM: usize = 1 << 16;
-/// How many events of one instant are put in order together.
-const AT_ONCE: usize = 256;
+/// How many events of one instant, of all keys, are put in order together: what bounds memory where the history's clock
+/// stands still. Of keys that have events on both sides of such a cut the order is not known.
+pub const AT_ONCE: usize = 1 << 18;
 /// How many failovers are remembered.
 const FAILOVERS: usize = 1024;
 /// How many keys are named with what their holds took of their leases.
@@ -50,6 +51,8 @@ pub struct Audited {
     /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: what they mean
     /// cannot be told.
     pub unknown: u64,
+    /// Keys of which nothing is proven, since more than [`AT_ONCE`] events were of one instant of theirs.
+    pub blurred: u64,
 }
 
 /// What is known beside the keys, and counted over all of them.
@@ -71,6 +74,7 @@ impl Beside {
             failovers: &self.failovers,
             overall: &mut self.holds,
             out,
+            is_blurred: false,
             grants: &mut self.grants,
             unknown: &mut self.unknown,
         }
@@ -112,8 +116,9 @@ impl Audit {
     /// given is all the same: [`instant::order`](super::instant) says which came first.
     pub fn event(&mut self, event: Event, out: &mut dyn FnMut(Found)) {
         let is_later = self.instant.first().is_some_and(|first| first.at < event.at);
-        if is_later || self.instant.len() >= AT_ONCE {
-            self.settle_instant(out);
+        let is_cut = !is_later && self.instant.len() >= AT_ONCE;
+        if is_later || is_cut {
+            self.settle_instant(is_cut, out);
         }
         self.audited.events += 1;
         self.audited.first.get_or_insert(event.at);
@@ -138,13 +143,13 @@ impl Audit {
         }
     }
 
-    /// Judges what came at the newest instant.
-    fn settle_instant(&mut self, out: &mut dyn FnMut(Found)) {
+    /// Judges what came at the newest instant; `is_cut` where more of it may come.
+    fn settle_instant(&mut self, is_cut: bool, out: &mut dyn FnMut(Found)) {
         let Some(at) = self.instant.first().map(|first| first.at) else { return };
         let mut events = std::mem::take(&mut self.instant);
         events.sort_by(|a, b| a.key.cmp(&b.key));
         for of_key in events.chunk_by(|a, b| a.key == b.key) {
-            self.of_key(of_key, out);
+            self.of_key(of_key, is_cut, out);
         }
         events.clear();
         self.instant = events;
@@ -155,16 +160,22 @@ impl Audit {
     }
 
     /// Events of one key and one instant, one at the least.
-    fn of_key(&mut self, events: &[Event], out: &mut dyn FnMut(Found)) {
+    fn of_key(&mut self, events: &[Event], is_cut: bool, out: &mut dyn FnMut(Found)) {
         let mut around = self.beside.around(out);
-        let key = &events[0].key;
-        if let Some(state) = self.keys.get_mut(key) {
-            return instant::take(state, events, &mut around);
+        let Event { key, at, .. } = &events[0];
+        let mut new = None;
+        let state = match self.keys.get_mut(key) {
+            Some(state) => state,
+            None => new.insert(KeyState::default()),
+        };
+        if is_cut || state.last() == Some(*at) {
+            self.audited.blurred += u64::from(state.blur());
         }
-        let mut state = KeyState::default();
-        instant::take(&mut state, events, &mut around);
-        self.audited.keys += 1;
-        self.keys.insert(key.clone(), state);
+        instant::take(state, events, &mut around);
+        if let Some(new) = new {
+            self.audited.keys += 1;
+            self.keys.insert(key.clone(), new);
+        }
     }
 
     /// How many keys something is kept of.
@@ -189,7 +200,7 @@ impl Audit {
     /// The history is at its end.
     #[must_use]
     pub fn end(mut self, out: &mut dyn FnMut(Found)) -> Audited {
-        self.settle_instant(out);
+        self.settle_instant(false, out);
         let now = self.audited.last.unwrap_or(Timestamp::from_micros(0));
         let mut keys: Vec<_> = self.keys.drain().collect();
         keys.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,5 +1,9 @@
 //! What came of it: purchases with several orders and stock that was released twice, beside the times
 //! in which two held the lock that names them.
+//!
+//! A key names a subject by a part of it, such as `H-88` of `hold:H-88`. Where a part names a tenant of the ledgers, it
+//! names nothing of another; and where keys of its shape have a tenant of the ledgers at some place, what stands there is
+//! a tenant's name in all of them. Of any other key it cannot be told whose it is, which is said where it is joined.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,6 +33,8 @@ pub struct Act {
     pub id: String,
     pub at: Timestamp,
     pub by: Doer,
+    /// Who it was, where it was none of the two.
+    pub another: Option<String>,
 }
 
 /// Who did something.
@@ -39,6 +45,8 @@ pub enum Doer {
     Second,
     /// One of the two: both held the lock then.
     Either,
+    /// A third one, who wrote then.
+    Another,
     /// Neither held it then, or wrote then.
     Unknown,
 }
@@ -50,8 +58,9 @@ pub struct Duplicate {
     pub tenant_id: TenantId,
     /// What was doubled: `hold H-88`.
     pub what: String,
-    /// The lock's key.
+    /// The lock's key, and whether it names the tenant.
     pub key: String,
+    pub key_names_tenant: bool,
     /// How it came that two held it.
     pub finding: LockFinding,
     pub certainty: Certainty,
@@ -81,6 +90,9 @@ impl Duplicate {
                 (Doer::First, _) => format!("{} by {}", act.at, in_words(&self.first)),
                 (Doer::Second, Some(second)) => format!("{} by {}", act.at, in_words(second)),
                 (Doer::Either, _) => format!("{} by one of the two", act.at),
+                (Doer::Another, _) => {
+                    format!("{} by {}", act.at, act.another.as_deref().unwrap_or_default())
+                }
                 (Doer::Second | Doer::Unknown, _) => format!("{} by whom is not known", act.at),
             })
             .collect();
@@ -90,6 +102,9 @@ impl Duplicate {
             if let Some(pause) = self.first.pause {
                 text += &format!(", after a pause of {}", pause.lasted);
             }
+        }
+        if !self.key_names_tenant && self.tenant_id.as_str() != DEFAULT_TENANT {
+            text += &format!("; that {} is a key of tenant {} it does not say", self.key, self.tenant_id);
         }
         text
     }
@@ -107,16 +122,30 @@ struct Subject {
     acts: Vec<(Timestamp, String)>,
 }
 
+/// How many times of two holders are kept of a subject.
+const WINDOWS: usize = 32;
+
+/// A time in which two held the key, and the name by which that means the subject.
+#[derive(Debug)]
+struct Window {
+    found: Found,
+    name: String,
+}
+
 /// What the ledgers have twice.
 #[derive(Debug)]
 pub struct Business {
     skew: Span,
     /// What a key may name as its tenant.
     tenants: BTreeSet<String>,
+    /// Where keys name a tenant: of how many parts, the how-manieth.
+    tenant_places: BTreeSet<(usize, usize)>,
     subjects: Vec<Subject>,
     by_name: HashMap<String, Vec<usize>>,
-    /// By subject, of several the first that is proven.
-    joined: BTreeMap<usize, Duplicate>,
+    /// By subject, the proven ones first.
+    windows: BTreeMap<usize, Vec<Window>>,
+    /// By subject and act, who wrote then under a lock that names it.
+    writers: BTreeMap<(usize, usize), BTreeSet<String>>,
 }
 
 impl Business {
@@ -139,8 +168,15 @@ impl Business {
         let tenants = tenants.chain(ledgers.inventory.iter().map(|h| &h.tenant_id));
         let tenants = tenants.chain(ledgers.messages.iter().map(|m| &m.tenant_id));
         let tenants = tenants.map(ToString::to_string).chain([DEFAULT_TENANT.to_owned()]).collect();
-        let (subjects, by_name, joined) = (Vec::new(), HashMap::new(), BTreeMap::new());
-        let mut business = Self { skew, tenants, subjects, by_name, joined };
+        let mut business = Self {
+            skew,
+            tenants,
+            tenant_places: BTreeSet::new(),
+            subjects: Vec::new(),
+            by_name: HashMap::new(),
+            windows: BTreeMap::new(),
+            writers: BTreeMap::new(),
+        };
         for (order, messages) in releases.into_iter().filter(|(_, messages)| messages.len() > 1) {
             business.add(double_release(order, &messages, holds.get(&order).map_or(&[], Vec::as_slice)));
         }
@@ -165,38 +201,86 @@ impl Business {
         self.subjects.iter().filter(|s| s.kind == kind).count()
     }
 
-    /// Those that came while two held their lock.
-    pub fn joined(&self) -> impl Iterator<Item = &Duplicate> {
-        self.joined.values()
+    /// Those that came while two held their lock, once the whole history was seen: of several times the first that is
+    /// proven.
+    pub fn joined(&self) -> impl Iterator<Item = Duplicate> {
+        self.windows
+            .iter()
+            .filter_map(|(index, windows)| windows.iter().find_map(|window| self.duplicate(*index, window)))
     }
 
-    /// Looks whether a subject that the key names was done by both of two holders, at least once while both held it.
-    pub fn window(&mut self, found: &Found) {
-        let Some(second) = found.second.as_ref().filter(|_| found.finding.is_window()) else { return };
-        let times = Times::of(found, second, self.skew);
-        let names = names_in(&found.key);
-        let tenants: Vec<_> = names.iter().filter(|name| self.tenants.contains(**name)).collect();
-        for name in &names {
-            for index in self.by_name.get(*name).into_iter().flatten() {
+    /// Learns from a key of the history where tenants stand in it.
+    pub fn key(&mut self, key: &str) {
+        let parts = parts(key);
+        for (place, _) in parts.iter().enumerate().filter(|(_, part)| self.tenants.contains(**part)) {
+            self.tenant_places.insert((parts.len(), place));
+        }
+    }
+
+    /// Takes what may say who did something, or when two held a key.
+    pub fn found(&mut self, found: &Found) {
+        let is_window = found.second.is_some() && found.finding.is_window();
+        for name in names_in(&found.key) {
+            for index in self.by_name.get(name).into_iter().flatten() {
                 let subject = &self.subjects[*index];
-                let is_known =
-                    |d: &Duplicate| d.certainty == Certainty::Proven || d.certainty == found.certainty;
-                let is_of_another =
-                    !tenants.is_empty() && !tenants.iter().any(|name| **name == subject.tenant_id.as_str());
-                if is_of_another || self.joined.get(index).is_some_and(is_known) {
-                    continue;
+                for (act, (at, _)) in subject.acts.iter().enumerate() {
+                    let is_then = |w: &Timestamp| w.minus(self.skew) <= *at && *at <= w.plus(self.skew);
+                    let wrote = |h: &&Holder| {
+                        let is_foreign = found.finding == LockFinding::ForeignWrite && **h == found.first;
+                        h.writes.iter().any(is_then) || (is_foreign && is_then(&found.at))
+                    };
+                    for holder in
+                        [Some(&found.first), found.second.as_ref()].into_iter().flatten().filter(wrote)
+                    {
+                        self.writers.entry((*index, act)).or_default().insert(holder.owner.clone());
+                    }
                 }
-                let acts = subject
-                    .acts
-                    .iter()
-                    .filter(|(at, _)| times.first_from <= *at && *at <= times.second_until);
-                let acts = acts.map(|(at, id)| (*at, id, times.doer(*at)));
-                let acts: Vec<_> = acts.map(|(at, id, by)| Act { id: id.clone(), at, by }).collect();
-                if times.are_met(&acts) {
-                    self.joined.insert(*index, duplicate(subject, name, found, acts));
+                if is_window {
+                    let windows = self.windows.entry(*index).or_default();
+                    let is_proven = |window: &Window| window.found.certainty == Certainty::Proven;
+                    let place = match found.certainty {
+                        Certainty::Proven => windows.partition_point(is_proven),
+                        Certainty::Possible => windows.len(),
+                    };
+                    windows.insert(place, Window { found: found.clone(), name: name.to_owned() });
+                    windows.truncate(WINDOWS);
                 }
             }
         }
+    }
+
+    /// Whether a key is of this tenant: that it names it, that it names another, or `None` where it cannot be told.
+    fn is_of(&self, key: &str, tenant: &TenantId) -> Option<bool> {
+        let parts = parts(key);
+        let known: Vec<_> = parts.iter().filter(|part| self.tenants.contains(**part)).collect();
+        if !known.is_empty() {
+            return Some(known.iter().any(|name| **name == tenant.as_str()));
+        }
+        let has_place = (0..parts.len()).any(|place| self.tenant_places.contains(&(parts.len(), place)));
+        has_place.then_some(false)
+    }
+
+    /// What is twice, if each of the two holders did it, at least once while both held the lock.
+    fn duplicate(&self, index: usize, Window { found, name }: &Window) -> Option<Duplicate> {
+        let subject = &self.subjects[index];
+        let is_of = self.is_of(&found.key, &subject.tenant_id);
+        let times = Times::of(found, found.second.as_ref()?, self.skew);
+        let act = |(act, (at, id)): (usize, &(Timestamp, String))| {
+            let writers = self.writers.get(&(index, act));
+            let others = writers.into_iter().flatten().filter(|owner| !times.is_one(owner));
+            let is_own = writers.is_some_and(|all| all.iter().any(|owner| times.is_one(owner)));
+            let another = others.map(String::as_str).collect::<Vec<_>>().join(" or ");
+            match is_own || another.is_empty() {
+                true => Act { id: id.clone(), at: *at, by: times.doer(*at), another: None },
+                false => Act { id: id.clone(), at: *at, by: Doer::Another, another: Some(another) },
+            }
+        };
+        let within = |(_, (at, _)): &(usize, &(Timestamp, String))| {
+            times.first_from <= *at && *at <= times.second_until
+        };
+        let acts: Vec<_> = subject.acts.iter().enumerate().filter(within).map(act).collect();
+        let is_met = is_of != Some(false) && times.are_met(&acts);
+        is_met.then(|| duplicate(subject, name, found, acts, is_of.is_some()))
     }
 }
 
@@ -229,6 +313,10 @@ impl<'f> Times<'f> {
         }
     }
 
+    fn is_one(&self, owner: &str) -> bool {
+        [self.first, self.second].iter().any(|holder| holder.owner == owner)
+    }
+
     /// Whose an act is: whoever wrote then under the lock, else whoever held it then and has no writes in the history.
     fn doer(&self, at: Timestamp) -> Doer {
         let wrote = |h: &Holder| h.writes.iter().any(|w| w.minus(self.skew) <= at && at <= w.plus(self.skew));
@@ -256,7 +344,8 @@ impl<'f> Times<'f> {
         let n = |by: Doer| acts.iter().filter(|act| act.by == by).count();
         let (first, second, either) = (n(Doer::First), n(Doer::Second), n(Doer::Either));
         let is_by_both = usize::from(first == 0) + usize::from(second == 0) <= either;
-        let is_within = |act: &Act| act.by != Doer::Unknown && begin <= act.at && act.at <= end;
+        let is_theirs = |act: &Act| matches!(act.by, Doer::First | Doer::Second | Doer::Either);
+        let is_within = |act: &Act| is_theirs(act) && begin <= act.at && act.at <= end;
         is_by_both && acts.iter().any(is_within)
     }
 }
@@ -299,7 +388,13 @@ fn several_orders(intent: &PlannedIntent, holds: &[&&Hold]) -> Subject {
     }
 }
 
-fn duplicate(subject: &Subject, name: &str, found: &Found, acts: Vec<Act>) -> Duplicate {
+fn duplicate(
+    subject: &Subject,
+    name: &str,
+    found: &Found,
+    acts: Vec<Act>,
+    key_names_tenant: bool,
+) -> Duplicate {
     let last_of_first = acts.iter().filter(|act| act.by == Doer::First).map(|act| act.at).max();
     let ended = last_of_first.zip(found.first.lease_end).map(|(at, end)| at.since(end));
     Duplicate {
@@ -307,6 +402,7 @@ fn duplicate(subject: &Subject, name: &str, found: &Found, acts: Vec<Act>) -> Du
         tenant_id: subject.tenant_id.clone(),
         what: subject.names.get(name).unwrap_or(&subject.what).clone(),
         key: found.key.clone(),
+        key_names_tenant,
         finding: found.finding,
         certainty: found.certainty,
         from: found.at,
@@ -318,10 +414,15 @@ fn duplicate(subject: &Subject, name: &str, found: &Found, acts: Vec<Act>) -> Du
     }
 }
 
+const SEPARATORS: [char; 7] = [':', '/', '|', '#', '{', '}', '.'];
+
+/// What stands between the separators of a key.
+fn parts(key: &str) -> Vec<&str> {
+    key.split(SEPARATORS).filter(|part| !part.is_empty()).collect()
+}
+
 /// What a lock's key may name: the whole of it, each part between separators, and each rest after one.
 fn names_in(key: &str) -> BTreeSet<&str> {
-    const SEPARATORS: [char; 7] = [':', '/', '|', '#', '{', '}', '.'];
-    let parts = key.split(SEPARATORS);
     let rests = key.match_indices(SEPARATORS).map(|(at, separator)| &key[at + separator.len()..]);
-    std::iter::once(key).chain(parts).chain(rests).filter(|name| !name.is_empty()).collect()
+    std::iter::once(key).chain(parts(key)).chain(rests).filter(|name| !name.is_empty()).collect()
 }

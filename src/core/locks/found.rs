@@ -10,7 +10,7 @@ use crate::core::status::status_type;
 use crate::core::time::{Span, Timestamp};
 
 status_type!(
-    /// What a lock history shows. The first eleven are how a lock lets two in; the others say that it
+    /// What a lock history shows. The first twelve are how a lock lets two in; the others say that it
     /// soon will.
     LockFinding {
         /// Two holders: the lease of the first had ended before its work.
@@ -21,12 +21,14 @@ status_type!(
         ForeignRelease = "FOREIGN_RELEASE",
         /// Two holders: a foreign release had deleted the lock of the first.
         HeldAfterForeignRelease = "HELD_AFTER_FOREIGN_RELEASE",
-        /// Two holders: the lock was lost when the lock server's replica took over.
+        /// The lock was lost when the lock server's replica took over: two holders, or one that found it gone.
         LostAtFailover = "LOST_AT_FAILOVER",
         /// Two holders: the lock was stolen from one who worked on.
         HeldAfterSteal = "HELD_AFTER_STEAL",
         /// Two holders: the lock was given while a lease ran, and nothing in the history says why.
         GrantedTwice = "GRANTED_TWICE",
+        /// The lock server let a key go while its lease ran, and nobody is shown to have got it.
+        LetGoEarly = "LET_GO_EARLY",
         /// The resource took a write with an older token than it had seen.
         StaleWriteAccepted = "STALE_WRITE_ACCEPTED",
         /// A lock was given with a token that is not greater than an earlier one.
@@ -80,9 +82,10 @@ impl LockFinding {
             Self::HolderVanished => "no expiry, and the holder vanished: nobody gets it any more",
             Self::ForeignRelease => "released by one who no longer held it: the next holder was robbed",
             Self::HeldAfterForeignRelease => "two holders: the first had been robbed of its lock",
-            Self::LostAtFailover => "two holders: the lock was lost at a failover",
+            Self::LostAtFailover => "the lock was lost at a failover",
             Self::HeldAfterSteal => "two holders: stolen from one who worked on",
             Self::GrantedTwice => "two holders: given again while a lease ran, and nothing says why",
+            Self::LetGoEarly => "the lock server let it go while its lease ran: anybody could have got it",
             Self::StaleWriteAccepted => "a write with an older token was taken: no fencing at the resource",
             Self::TokenWentBack => "a lock was given with a token that is not greater than the last",
             Self::ForeignRenewal => "renewed by one who no longer held it: the next holder's lease",

@@ -21,6 +21,8 @@ pub(super) enum Lost {
     Stolen,
     /// It was given to another while the lease ran.
     GivenAgain,
+    /// The lock server let it go then, before the lease ended.
+    LetGo(Timestamp),
 }
 
 #[derive(Debug)]

@@ -23,6 +23,8 @@ pub(super) struct Around<'a> {
     pub failovers: &'a VecDeque<Timestamp>,
     pub overall: &'a mut Ratios,
     pub out: &'a mut dyn FnMut(Found),
+    /// Whether the order of some events of the key is not known, so that nothing of it is proven.
+    pub is_blurred: bool,
     /// How often the key was got, as far as the history shows.
     pub grants: &'a mut u64,
     /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: it may begin after
@@ -31,6 +33,11 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
+    fn tell(&mut self, found: Found) {
+        let certainty = if self.is_blurred { Certainty::Possible } else { found.certainty };
+        (self.out)(Found { certainty, ..found });
+    }
+
     /// How far two clocks may differ: those of one node do not.
     fn skew(&self, a: Option<&Arc<str>>, b: Option<&Arc<str>>) -> Span {
         if a.is_some() && a == b { Span::from_micros(0) } else { self.rules.skew }
@@ -57,6 +64,7 @@ pub(super) struct KeyState {
     pub ratios: Ratios,
     /// When something was last heard of it.
     last: Option<Timestamp>,
+    is_blurred: bool,
 }
 
 /// What is kept while somebody holds the key or may take itself for the holder.
@@ -69,9 +77,20 @@ struct Busy {
 }
 
 impl KeyState {
+    /// When something was last heard of it.
+    pub const fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
+
+    /// From now on its events may not come in their order. Whether they did until now.
+    pub const fn blur(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_blurred, true)
+    }
+
     /// Takes the next event of this key, by time.
     pub fn take(&mut self, event: &Event, around: &mut Around<'_>) {
         self.last = Some(event.at);
+        around.is_blurred = self.is_blurred;
         match event.kind {
             // What was refused gave the key to nobody, and took it from nobody.
             EventKind::Acquire | EventKind::Steal | EventKind::Expire | EventKind::Failover
@@ -109,11 +128,19 @@ impl KeyState {
 
     /// The history, or what is kept of this key, ends.
     pub fn end(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>) {
+        around.is_blurred = self.is_blurred;
         if let Some(busy) = &mut self.busy
             && let Some(held) = &mut busy.held
         {
             judge_lease_end(held, key, now, around);
             judge_silence(held, key, now, around);
+            // Nothing was heard of it since a failover: whether the lock outlived that is not known.
+            let until = held.lease_end().map_or(now, |end| end.min(now));
+            let (from, of_key) = (held.last_sign, busy.failover);
+            if held.end.is_none() && failed_over((from, until), of_key, Span::from_micros(0), around) {
+                let found = of_hold(LockFinding::LostAtFailover, key, from, held);
+                around.tell(Found { certainty: Certainty::Possible, ..found });
+            }
         }
         self.settle(key, now, around, true);
     }
@@ -131,13 +158,20 @@ impl KeyState {
             // until now if it was silent for so long.
             judge_lease_end(held, &event.key, event.at, around);
             judge_silence(held, &event.key, event.at, around);
-            return extend(held, event, around);
+            let is_same_grant =
+                held.holds_at(event.at) && (event.token.is_none() || event.token == held.token);
+            held.token = event.token.or(held.token);
+            extend(held, event, around);
+            if !is_same_grant {
+                self.token_granted(event, around);
+            }
+            return;
         }
         self.token_granted(event, around);
         let held = self.take_over(event, around, stolen);
         if event.lease.is_none() {
             let found = found(LockFinding::NoExpiry, event, held.holder());
-            (around.out)(found);
+            around.tell(found);
         }
     }
 
@@ -154,7 +188,7 @@ impl KeyState {
                 Some(end) if end.plus(skew) < event.at => Lost::Lapsed,
                 _ if stolen => Lost::Stolen,
                 Some(end) if end <= event.at.plus(skew) => Lost::Lapsed,
-                _ if failed_over(&held, busy.failover, event.at, around) => Lost::Failover,
+                _ if is_lost_at_failover(&held, busy.failover, event.at, around) => Lost::Failover,
                 _ => Lost::GivenAgain,
             });
             busy.former.push_back(held);
@@ -163,9 +197,9 @@ impl KeyState {
         busy.held.insert(Hold::new(event))
     }
 
-    /// Whether an event is the holder's own, or ends its hold.
-    pub fn is_of_holder(&self, event: &Event) -> bool {
-        self.held().is_some_and(|held| held.is_meant(event))
+    /// Who holds the key, and with which token.
+    pub fn holder(&self) -> Option<(&str, Option<i64>)> {
+        self.held().map(|held| (held.owner.as_str(), held.token))
     }
 
     /// Whether the holder's lease is over at this time.
@@ -190,7 +224,7 @@ impl KeyState {
                     seen_token: Some(seen.token),
                     ..found(LockFinding::TokenWentBack, event, stranger(event))
                 };
-                (around.out)(found);
+                around.tell(found);
             }
             _ => self.granted = Some(mark),
         }
@@ -202,7 +236,7 @@ impl KeyState {
             && held.is_of(event)
         {
             judge_lease_end(held, &event.key, event.at, around);
-            if let Some(end) = held.lease_end().filter(|end| event.at > *end) {
+            if let Some(end) = held.lease_end().filter(|end| event.done && event.at > *end) {
                 late(held.holder(), event, event.at.since(end), around);
             }
             used(held, event, &mut self.ratios, around);
@@ -210,19 +244,24 @@ impl KeyState {
                 extend(held, event, around)
             } else {
                 // It is told that the lock is its own no longer.
+                lost_at_failover(held, busy.failover, event, around);
                 held.let_go(event.at);
-                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
+                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
             return;
         }
         let first = match busy.former.iter_mut().rev().find(|h| h.is_of(event)) {
             Some(former) => {
                 former.sign(event.at);
-                if !event.done {
-                    former.end = Some(event.at);
-                }
-                if let Some(end) = former.lease_end().filter(|end| event.at > *end) {
-                    late(former.holder(), event, event.at.since(end), around);
+                match former.lease_end() {
+                    Some(end) if event.done && event.at > end => {
+                        late(former.holder(), event, event.at.since(end), around);
+                    }
+                    _ if event.done => {}
+                    _ => {
+                        former.end = Some(event.at);
+                        around.tell(found(LockFinding::OwnerMismatch, event, former.holder()));
+                    }
                 }
                 former.holder()
             }
@@ -248,7 +287,8 @@ impl KeyState {
             judge_lease_end(&mut held, &event.key, event.at, around);
             used(&mut held, event, &mut self.ratios, around);
             if !event.done {
-                (around.out)(found(LockFinding::OwnerMismatch, event, held.holder()));
+                lost_at_failover(&held, busy.failover, event, around);
+                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
             }
             held.let_go(event.at);
             busy.former.push_back(held);
@@ -281,7 +321,7 @@ impl KeyState {
             // What it deleted was its own no longer; by the clocks it may have been nobody's yet.
             foreign(LockFinding::ForeignRelease, event, first, held, around);
         } else if is_known && !(event.done && met_another) {
-            (around.out)(found(LockFinding::OwnerMismatch, event, first));
+            around.tell(found(LockFinding::OwnerMismatch, event, first));
         } else if !is_known {
             *around.unknown += 1;
         }
@@ -326,7 +366,7 @@ impl KeyState {
                     seen_token: Some(seen.token),
                     ..found(LockFinding::StaleWriteAccepted, event, holder)
                 };
-                (around.out)(found);
+                around.tell(found);
             }
             _ => self.written = Some(mark),
         }
@@ -344,7 +384,7 @@ impl KeyState {
             let skew = around.skew(held.node.as_ref(), event.node.as_ref());
             held.lost = Some(match held.lease_end() {
                 // Its holder was not told, and goes by the lease that it was given.
-                Some(end) if event.at.plus(skew) < end => Lost::GivenAgain,
+                Some(end) if event.at.plus(skew) < end => Lost::LetGo(event.at),
                 _ => {
                     let lease = event.at.since(held.lease_from);
                     held.lease = Some(held.lease.map_or(lease, |stated| stated.min(lease)));
@@ -358,6 +398,7 @@ impl KeyState {
 
     /// Tells the windows of former holders about whom nothing more can come, oldest first.
     fn settle(&mut self, key: &str, now: Timestamp, around: &mut Around<'_>, force: bool) {
+        around.is_blurred = self.is_blurred;
         let Some(busy) = &mut self.busy else { return };
         let forget_after = around.rules.forget_after;
         let is_done = |h: &Hold| h.end.is_some() || now.since(h.believed_until()) > forget_after;
@@ -370,10 +411,12 @@ impl KeyState {
             }
             let Some(front) = busy.former.pop_front() else { break };
             let mut others = busy.former.iter().chain(&busy.held).peekable();
-            if let Some(next) = others.peek() {
-                unbounded(&front, next, key, now, around);
+            let mut is_told = others.peek().is_some_and(|next| unbounded(&front, next, key, now, around));
+            others.for_each(|other| is_told |= window(&front, other, key, now, around));
+            if let (Some(Lost::LetGo(at)), false) = (front.lost, is_told) {
+                let left = front.lease_end().map(|end| end.since(at));
+                around.tell(Found { lasted: left, ..of_hold(LockFinding::LetGoEarly, key, at, &front) });
             }
-            others.for_each(|other| window(&front, other, key, now, around));
         }
         if busy.held.is_none() && busy.former.is_empty() {
             self.busy = None;
@@ -398,31 +441,34 @@ fn found(finding: LockFinding, event: &Event, first: Holder) -> Found {
     }
 }
 
-/// The time in which two took themselves for the holder, if there was one.
-fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
-    let Some(lost) = front.lost else { return };
+/// The time in which two took themselves for the holder. Whether there was one.
+fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) -> bool {
+    let Some(lost) = front.lost else { return false };
     let (from, until) = (other.acquired, front.believed_until().min(at_work_until(other, now)));
     if until <= from || front.is_same(other) {
-        return;
+        return false;
     }
     let certainty = match front.owner == other.owner && front.last_sign <= other.acquired {
         // An owner with a new token may have asked anew, and have let go of the old one.
         true => Certainty::Possible,
         false => around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref()),
     };
-    (around.out)(two(lost, certainty, key, front, other, until));
+    around.tell(two(lost, certainty, key, front, other, until));
+    true
 }
 
 /// A lock without expiry that the next one got, though its holder never let go. It may be at work for as long as the
 /// next one is; that it gave no sign of it proves neither that it was nor that it was not. Whoever is stolen from may
-/// have been told.
-fn unbounded(front: &Hold, next: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) {
-    let Some(lost) = front.lost.filter(|lost| *lost != Lost::Stolen) else { return };
+/// have been told. Whether there was such a time.
+fn unbounded(front: &Hold, next: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>) -> bool {
+    let Some(lost) = front.lost.filter(|lost| *lost != Lost::Stolen) else { return false };
     let is_silent = front.lease.is_none() && front.end.is_none() && front.last_sign <= next.acquired;
     let until = at_work_until(next, now);
-    if is_silent && next.acquired < until && !front.is_same(next) {
-        (around.out)(two(lost, Certainty::Possible, key, front, next, until));
+    let is_found = is_silent && next.acquired < until && !front.is_same(next);
+    if is_found {
+        around.tell(two(lost, Certainty::Possible, key, front, next, until));
     }
+    is_found
 }
 
 /// Until when one takes itself for the holder. One that goes on does so to its lease's end, also where the history ends
@@ -440,7 +486,7 @@ fn two(lost: Lost, certainty: Certainty, key: &str, front: &Hold, other: &Hold, 
             Lost::Robbed => LockFinding::HeldAfterForeignRelease,
             Lost::Failover => LockFinding::LostAtFailover,
             Lost::Stolen => LockFinding::HeldAfterSteal,
-            Lost::GivenAgain => LockFinding::GrantedTwice,
+            Lost::GivenAgain | Lost::LetGo(_) => LockFinding::GrantedTwice,
         },
         certainty,
         key: key.to_owned(),
@@ -456,10 +502,45 @@ fn two(lost: Lost, certainty: Certainty, key: &str, front: &Hold, other: &Hold, 
 }
 
 /// Whether the lock server's replica took over while this one held the key.
-fn failed_over(held: &Hold, of_key: Option<Timestamp>, at: Timestamp, around: &Around<'_>) -> bool {
-    let skew = around.rules.skew;
-    let (from, until) = (held.lease_from.minus(skew), at.plus(skew));
+fn is_lost_at_failover(held: &Hold, of_key: Option<Timestamp>, at: Timestamp, around: &Around<'_>) -> bool {
+    failed_over((held.lease_from, at), of_key, around.rules.skew, around)
+}
+
+/// Whether there was a failover from one instant to another, by clocks that may differ.
+fn failed_over(
+    (from, until): (Timestamp, Timestamp),
+    of_key: Option<Timestamp>,
+    skew: Span,
+    around: &Around<'_>,
+) -> bool {
+    let (from, until) = (from.minus(skew), until.plus(skew));
     of_key.into_iter().chain(around.failovers.iter().copied()).any(|t| from <= t && t <= until)
+}
+
+/// Its lock is gone while its lease runs, nobody is shown to have got it, and a failover says why.
+fn lost_at_failover(held: &Hold, of_key: Option<Timestamp>, event: &Event, around: &mut Around<'_>) {
+    let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+    let is_running = held.end.is_none() && held.lease_end().is_none_or(|end| event.at.plus(skew) < end);
+    if is_running && is_lost_at_failover(held, of_key, event.at, around) {
+        around.tell(found(LockFinding::LostAtFailover, event, held.holder()));
+    }
+}
+
+/// What befell one holder, without an event of its own.
+fn of_hold(finding: LockFinding, key: &str, at: Timestamp, held: &Hold) -> Found {
+    Found {
+        finding,
+        certainty: Certainty::Proven,
+        key: key.to_owned(),
+        line: held.line,
+        at,
+        until: None,
+        lasted: None,
+        percent: None,
+        first: held.holder(),
+        second: None,
+        seen_token: None,
+    }
 }
 
 /// Its lease begins anew.
@@ -473,7 +554,7 @@ fn extend(held: &mut Hold, event: &Event, around: &mut Around<'_>) {
     let is_unsaid = event.kind == EventKind::Renew && !event.is_forever;
     held.lease = event.lease.or(held.lease.filter(|_| is_unsaid));
     if did_expire && held.lease.is_none() {
-        (around.out)(found(LockFinding::NoExpiry, event, held.holder()));
+        around.tell(found(LockFinding::NoExpiry, event, held.holder()));
     }
 }
 
@@ -486,7 +567,7 @@ fn foreign(finding: LockFinding, event: &Event, first: Holder, held: &Hold, arou
     let by = left.map_or(since, |left| since.min(left));
     let certainty = around.certainty(by, node, theirs);
     let second = Some(held.holder());
-    (around.out)(Found { certainty, second, ..found(finding, event, first) });
+    around.tell(Found { certainty, second, ..found(finding, event, first) });
 }
 
 /// Looks, once its lease has ended, whether it stood still then.
@@ -495,19 +576,8 @@ fn judge_lease_end(held: &mut Hold, key: &str, now: Timestamp, around: &mut Arou
     held.is_judged = true;
     held.pause = around.pauses.over(&held.owner, held.node.as_ref(), end);
     if let Some(pause) = held.pause {
-        (around.out)(Found {
-            finding: LockFinding::PauseOverLeaseEnd,
-            certainty: Certainty::Proven,
-            key: key.to_owned(),
-            line: held.line,
-            at: end,
-            until: None,
-            lasted: Some(pause.lasted),
-            percent: None,
-            first: held.holder(),
-            second: None,
-            seen_token: None,
-        });
+        let lasted = Some(pause.lasted);
+        around.tell(Found { lasted, ..of_hold(LockFinding::PauseOverLeaseEnd, key, end, held) });
     }
 }
 
@@ -525,12 +595,12 @@ fn judge_length(held: &mut Hold, event: &Event, percent: u32, around: &mut Aroun
     if percent > LONG_PERCENT && !held.is_told_long {
         held.is_told_long = true;
         let found = Found { percent: Some(percent), ..found(LockFinding::LongHold, event, held.holder()) };
-        (around.out)(found);
+        around.tell(found);
     }
 }
 
 fn late(holder: Holder, event: &Event, by: Span, around: &mut Around<'_>) {
-    (around.out)(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
+    around.tell(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
 }
 
 /// Looks whether one without expiry has given no sign for so long that it has vanished.
@@ -539,17 +609,6 @@ fn judge_silence(held: &Hold, key: &str, now: Timestamp, around: &mut Around<'_>
     if held.holds_until().is_some() || quiet < around.rules.vanished_after {
         return;
     }
-    (around.out)(Found {
-        finding: LockFinding::HolderVanished,
-        certainty: Certainty::Proven,
-        key: key.to_owned(),
-        line: held.line,
-        at: held.last_sign,
-        until: Some(now),
-        lasted: Some(quiet),
-        percent: None,
-        first: held.holder(),
-        second: None,
-        seen_token: None,
-    });
+    let found = of_hold(LockFinding::HolderVanished, key, held.last_sign, held);
+    around.tell(Found { until: Some(now), lasted: Some(quiet), ..found });
 }

@@ -19,7 +19,7 @@ mod ratios;
 mod words;
 
 pub use alerts::{ALERTS, Alert};
-pub use audit::{Audit, Audited, KeyHolds};
+pub use audit::{AT_ONCE, Audit, Audited, KeyHolds};
 pub use business::{Act, Business, Doer, Duplicate, DuplicateKind};
 pub use event::{Event, EventKind};
 pub use found::{Certainty, Collected, Found, Holder, LockFinding, Tally, in_words};

@@ -1,6 +1,6 @@
 //! Findings of a lock history in sentences.
 
-use super::found::{Found, Holder, LockFinding, in_words};
+use super::found::{Certainty, Found, Holder, LockFinding, in_words};
 
 impl Found {
     /// What happened, who was in it and how long.
@@ -23,6 +23,21 @@ impl Found {
             }
             LockFinding::HeldAfterForeignRelease => {
                 format!("{first} had been robbed and did not know; {second} held it, too, for {lasted}")
+            }
+            LockFinding::LostAtFailover if self.second.is_none() => match self.certainty {
+                Certainty::Proven => {
+                    format!(
+                        "{first} found its lock gone after a failover; its lease {}",
+                        lease_ran(&self.first)
+                    )
+                }
+                Certainty::Possible => format!(
+                    "{first} was not heard of after a failover: its lock may be lost; its lease {}",
+                    lease_ran(&self.first)
+                ),
+            },
+            LockFinding::LetGoEarly => {
+                format!("the lock server let it go {lasted} before the lease of {first} ended")
             }
             LockFinding::LostAtFailover => {
                 format!("{first} and {second} both held it for {lasted}: a failover had lost the lock")

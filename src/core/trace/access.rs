@@ -97,6 +97,33 @@ impl AccessLine {
         self.at == other.at && Self { latency: self.latency, ..other.clone() } == *self
     }
 
+    /// Whether it may be a further attempt of a request that shares its id: it counts on, or came while that one was
+    /// without an answer.
+    pub fn may_repeat(&self, before: &Self) -> bool {
+        let is_answered = !before.is_lost() && !before.is_refused();
+        let is_over = before.latency.is_none_or(|latency| before.at.plus(latency) < self.at);
+        self.attempt > before.attempt || !is_answered || !is_over
+    }
+
+    /// Whether the other line tells of the same attempt, as what stands before it wrote it down: it shares an id with it,
+    /// and was under way for all of its time.
+    pub fn is_layer_within(&self, outer: &Self) -> bool {
+        fn same<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
+            a.is_some() && a == b
+        }
+        let (Some(took), Some(outer_took)) = (self.latency, outer.latency) else { return false };
+        let is_within = outer.at <= self.at && self.at.plus(took) <= outer.at.plus(outer_took);
+        let is_named = same(self.trace_id.as_ref(), outer.trace_id.as_ref())
+            || same(self.idempotency_key.as_ref(), outer.idempotency_key.as_ref())
+            || same(self.order_id.as_ref(), outer.order_id.as_ref())
+            || self.request_id == outer.request_id;
+        // A second tap on one source lies within the first one, too, but takes its own time.
+        let is_one = self.source != outer.source
+            || self.request_id == outer.request_id
+            || took.micros().saturating_mul(10) >= outer_took.micros().saturating_mul(9);
+        is_within && is_named && is_one && self.attempt == outer.attempt
+    }
+
     /// When its answer was given up, where that is known.
     pub fn lost_at(&self) -> Option<Timestamp> {
         self.latency.filter(|_| self.is_lost()).map(|latency| self.at.plus(latency))

@@ -45,6 +45,10 @@ pub struct Arrival<'a> {
     /// The arrival that it repeats, by its place.
     pub repeats: Option<usize>,
     pub basis: Basis,
+    /// Whether another request of the same name may have written its order as well.
+    pub has_rival: bool,
+    /// Whether its request id is that of another request, which was answered before it came.
+    pub reuses_id: bool,
 }
 
 impl Arrival<'_> {
@@ -74,6 +78,16 @@ impl Arrival<'_> {
     pub fn unknown(&self) -> Option<&OrderId> {
         let named = self.line.and_then(|line| line.order_id.as_ref());
         named.filter(|_| self.order.is_none() && self.again.is_none())
+    }
+
+    /// How sure it is that its line wrote its order, where no id alone says so.
+    pub fn inferred(&self) -> Option<&'static str> {
+        match (self.line.and(self.order), self.basis, self.has_rival) {
+            (Some(_), Basis::Buyer, false) => Some("inferred"),
+            (Some(_), Basis::Buyer, true) => Some("inferred, and may be another request's"),
+            (Some(_), _, true) => Some("may be another request's"),
+            _ => None,
+        }
     }
 
     /// Whether its line was answered as if it had done something, and no order is there that it can have written.
@@ -127,8 +141,8 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
     let matched = matched(&intent.orders, lines);
     let mut wrote = vec![None; lines.len()];
     for (order, of) in matched.iter().enumerate() {
-        if let Some((line, basis)) = of {
-            wrote[*line] = Some((order, *basis));
+        if let Some(writer) = of {
+            wrote[writer.line] = Some((order, *writer));
         }
     }
     let mut all: Vec<Arrival<'a>> = Vec::with_capacity(lines.len() + intent.orders.len());
@@ -143,7 +157,9 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             message: None,
             again: line.order_id.as_ref().filter(|_| wrote[i].is_none() && *basis == Basis::Order),
             repeats: None,
-            basis: wrote[i].map_or(*basis, |(_, by)| by),
+            basis: wrote[i].map_or(*basis, |(_, writer)| writer.basis),
+            has_rival: wrote[i].is_some_and(|(_, writer)| writer.has_rival),
+            reuses_id: false,
         });
     }
     for (rows, _) in intent.orders.iter().zip(&matched).filter(|(_, matched)| matched.is_none()) {
@@ -159,6 +175,8 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             again: None,
             repeats: None,
             basis: Basis::Row,
+            has_rival: false,
+            reuses_id: false,
         });
     }
     for message in messages(intent).filter(|m| deliveries(m) > 0) {
@@ -174,6 +192,8 @@ pub fn arrivals<'a>(intent: &Intent<'a>, lines: &'a [Placed], sources: &Sources)
             again: None,
             repeats: None,
             basis: Basis::Message,
+            has_rival: false,
+            reuses_id: false,
         });
     }
     all.sort_by(|a, b| order_of(a).cmp(&order_of(b)));
@@ -202,14 +222,23 @@ fn order_of<'a>(arrival: &Arrival<'a>) -> (Timestamp, bool, i64, &'a str, &'a st
 }
 
 /// An attempt of a request repeats its first; what a gateway sends by itself repeats the client's request
-/// before it. Where no line counts the attempts, they are counted here.
+/// before it. Where no line counts the attempts, they are counted here. What was answered is not tried again, so that a
+/// line of the same request id which comes after the answer, and counts no further attempt, is another request.
 fn say_what_repeats(all: &mut [Arrival<'_>]) {
-    let mut first_of: HashMap<&str, usize> = HashMap::new();
+    /// The first line of a request, and its last one until now.
+    type Request<'a> = (usize, &'a AccessLine);
+    let mut requests: HashMap<&str, Request<'_>> = HashMap::new();
     let mut attempts = vec![1; all.len()];
     let mut last_tap = None;
     for (at, arrival) in all.iter_mut().enumerate().filter(|(_, arrival)| arrival.message.is_none()) {
-        let same_request = arrival.line.map(|line| *first_of.entry(&line.request_id).or_insert(at));
-        arrival.repeats = same_request.filter(|first| *first != at).or(match arrival.source {
+        let mut same_request = None;
+        if let Some(line) = arrival.line {
+            let before = requests.get(line.request_id.as_str()).copied();
+            arrival.reuses_id = before.is_some_and(|(_, before)| !line.may_repeat(before));
+            same_request = before.map(|(first, _)| first).filter(|_| !arrival.reuses_id);
+            requests.insert(&line.request_id, (same_request.unwrap_or(at), line));
+        }
+        arrival.repeats = same_request.or(match arrival.source {
             Source::Gateway => last_tap,
             Source::Client if arrival.attempt > 1 => last_tap,
             _ => None,

@@ -2,10 +2,10 @@
 //!
 //! The first of these that names exactly one purchase decides: the order that its answer names; its trace id
 //! or request id, where an order or a message carries the same; its idempotency key; its buyer and show, at a
-//! time that lies between the purchase's first and last order, widened by `gap` on both sides. Purchases that
-//! are not asked for have their lines as well, so that these are not taken for another's.
+//! time that lies between the purchase's first and last order, widened by `gap` on both sides. A request id does not
+//! name the purchase of a buyer whose line it is not: some ids come again. Purchases that are not asked for have their lines as well, so that these are not taken for another's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::access::AccessLine;
 use crate::core::ids::*;
@@ -67,6 +67,8 @@ pub struct Attach<'i> {
     keys: HashMap<(&'i TenantId, &'i IdempotencyKey), Named>,
     keys_of_users: HashMap<(&'i TenantId, &'i UserId, &'i IdempotencyKey), Named>,
     buyers: HashMap<Buyer<'i>, Vec<Covers>>,
+    /// Which purchases each user has.
+    users: HashMap<(&'i TenantId, &'i UserId), HashSet<usize>>,
     /// From the first order to the last, widened.
     window: Option<(Timestamp, Timestamp)>,
 }
@@ -80,6 +82,7 @@ impl<'i> Attach<'i> {
             keys: HashMap::new(),
             keys_of_users: HashMap::new(),
             buyers: HashMap::new(),
+            users: HashMap::new(),
             window: None,
         };
         for (index, intent) in wanted.iter().chain(others).enumerate() {
@@ -87,6 +90,7 @@ impl<'i> Attach<'i> {
             for rows in &intent.orders {
                 let order = rows.order;
                 attach.orders.insert((tenant, &order.order_id), index);
+                attach.users.entry((tenant, &order.user_id)).or_default().insert(index);
                 let traces = rows.messages.iter().filter_map(|m| m.trace_id.as_deref());
                 for trace in order.trace_id.as_deref().into_iter().chain(traces) {
                     Named::add(&mut attach.traces, (tenant, trace), index);
@@ -130,11 +134,13 @@ impl<'i> Attach<'i> {
         if let Some(intent) = line.order_id.as_ref().and_then(|id| self.orders.get(&(tenant, id))) {
             return Some((*intent, Basis::Order));
         }
-        let traces = line.trace_id.as_deref().into_iter().chain([line.request_id.as_str()]);
-        for trace in traces {
-            if let Some(intent) = Named::one(self.traces.get(&(tenant, trace))) {
-                return Some((intent, Basis::Trace));
-            }
+        let of_trace = |trace: &str| Named::one(self.traces.get(&(tenant, trace)));
+        let of_user = line.user_id.as_ref().and_then(|user| self.users.get(&(tenant, user)));
+        let of_request = || {
+            of_trace(&line.request_id).filter(|intent| of_user.is_none_or(|theirs| theirs.contains(intent)))
+        };
+        if let Some(intent) = line.trace_id.as_deref().and_then(of_trace).or_else(of_request) {
+            return Some((intent, Basis::Trace));
         }
         let of_key = line.idempotency_key.as_ref().and_then(|key| match &line.user_id {
             Some(user) => Named::one(self.keys_of_users.get(&(tenant, user, key))),

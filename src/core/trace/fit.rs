@@ -1,7 +1,9 @@
 //! How well a log and the orders beside it fit.
 
 use super::Log;
+use super::access::{AccessLine, Source};
 use super::arrival::{Arrival, SKEW};
+use super::attach::Basis;
 use crate::core::time::Span;
 
 /// From one in so many on a misfit is told: of fewer, a box office or a bot has its own reasons.
@@ -32,6 +34,16 @@ pub struct Fit {
     /// Lines that name an order which was not read, and the first of these orders.
     pub unknown: u64,
     pub unknown_orders: Vec<String>,
+    /// Orders that are with a line by buyer and time alone; and those, by whatever name, that another line of the same
+    /// name may have written as well.
+    pub inferred: u64,
+    pub rivalled: u64,
+    /// Lines whose request id is that of another request.
+    pub reused: u64,
+    /// Lines that tell of an attempt which another line tells of, too, from before it came until after it was answered.
+    pub layered: u64,
+    #[serde(skip)]
+    all_lines: u64,
     #[serde(skip)]
     offs: Vec<Span>,
 }
@@ -46,8 +58,12 @@ impl Fit {
             self.orders_without_line += u64::from(went_on && arrival.line.is_none());
             self.matched += u64::from(arrival.line.is_some());
             self.offs.extend(arrival.off().filter(|off| off.abs() > SKEW));
+            self.inferred += u64::from(arrival.line.is_some() && arrival.basis == Basis::Buyer);
+            self.rivalled += u64::from(arrival.has_rival);
         }
+        self.reused += u64::from(arrival.reuses_id);
         let Some(line) = arrival.line else { return };
+        self.all_lines += 1;
         self.lines += u64::from(!line.is_lost() && !line.is_refused());
         self.lines_without_order += u64::from(arrival.left_nothing());
         if let (Some(rows), Some(_), Some(latency)) = (&arrival.order, &line.order_id, line.latency) {
@@ -61,6 +77,21 @@ impl Fit {
             if self.unknown_orders.len() < NAMED && !self.unknown_orders.iter().any(|o| o == order.as_str()) {
                 self.unknown_orders.push(order.to_string());
             }
+        }
+    }
+
+    /// Looks through what came for one purchase, by time, for lines of two layers.
+    pub fn add_layers(&mut self, arrivals: &[Arrival<'_>]) {
+        let is_sent = |a: &&Arrival<'_>| matches!(a.source, Source::Client | Source::Gateway);
+        let lines: Vec<_> = arrivals.iter().filter(is_sent).filter_map(|a| a.line).collect();
+        let mut under_way: Vec<&AccessLine> = Vec::new();
+        for line in lines {
+            under_way.retain(|outer| outer.latency.is_some_and(|took| line.at <= outer.at.plus(took)));
+            self.layered += u64::from(under_way.iter().any(|other| {
+                // Of two that came at once, either may stand first.
+                line.is_layer_within(other) || other.is_layer_within(line)
+            }));
+            under_way.push(line);
         }
     }
 
@@ -79,6 +110,11 @@ impl Fit {
 
     pub fn lacks_orders(&self) -> bool {
         is_told(self.lines_without_order, self.lines)
+    }
+
+    /// Whether the log has lines of two layers, so that arrivals count twice.
+    pub fn is_layered(&self) -> bool {
+        is_told(self.layered, self.all_lines)
     }
 
     pub fn is_off(&self) -> bool {

@@ -152,6 +152,11 @@ impl<'j> Purchases<'j> {
         Ok(())
     }
 
+    /// Lines of the log that belong to the purchases.
+    pub fn lines(&self) -> impl Iterator<Item = &AccessLine> {
+        self.lines.iter().flatten().map(|(line, _)| line)
+    }
+
     /// Everything that came for one of the purchases.
     pub fn arrivals(&self, purchase: usize, sources: &Sources) -> Vec<Arrival<'_>> {
         arrivals(&self.intents[purchase], &self.lines[purchase], sources)
@@ -226,6 +231,7 @@ impl<'t> Trace<'t> {
                     named.entry(name.to_owned()).or_insert(arrival.source);
                 }
             }
+            fit.add_layers(&arrivals);
             too_much.add(surplus(intent));
             guards.iter_mut().for_each(|(guard, sum)| sum.add(stopped(*guard, intent, &arrivals)));
             chain.add(intent, &arrivals);
