@@ -71,6 +71,9 @@ cd "$dir"
 provide_servers
 cd "$root"
 
+# Most tests wait for a server or a clock most of their time: more of them run at once than there are processors.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
+
 # The tests are a process group of their own, so that ending this script ends cargo and all that it started.
 set -m
 (cargo test --locked --no-fail-fast "${arguments[@]}" </dev/null 2>&1 | tee "$dir/output") &
