@@ -21,12 +21,6 @@ CREATE TABLE IF NOT EXISTS orders (
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, order_id)
 );
-CREATE INDEX IF NOT EXISTS orders_by_buyer ON orders (tenant_id, show_id, user_id);
-CREATE INDEX IF NOT EXISTS orders_by_show ON orders (show_id, created_at_us);
-CREATE INDEX IF NOT EXISTS orders_by_user ON orders (user_id, created_at_us);
-CREATE INDEX IF NOT EXISTS orders_by_session ON orders (session_id);
-CREATE INDEX IF NOT EXISTS orders_by_time ON orders (created_at_us);
-CREATE INDEX IF NOT EXISTS orders_by_key ON orders (tenant_id, idempotency_key);
 
 CREATE TABLE IF NOT EXISTS payments (
     tenant_id       {id} NOT NULL,
@@ -46,13 +40,6 @@ CREATE TABLE IF NOT EXISTS payments (
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, payment_id)
 );
-CREATE INDEX IF NOT EXISTS payments_by_order ON payments (tenant_id, order_id);
-CREATE INDEX IF NOT EXISTS payments_by_charge ON payments (tenant_id, provider_txn_id);
-CREATE INDEX IF NOT EXISTS payments_by_buyer ON payments (tenant_id, show_id, user_id);
-CREATE INDEX IF NOT EXISTS payments_by_show ON payments (show_id, created_at_us);
-CREATE INDEX IF NOT EXISTS payments_by_user ON payments (user_id, created_at_us);
-CREATE INDEX IF NOT EXISTS payments_by_session ON payments (session_id);
-CREATE INDEX IF NOT EXISTS payments_by_time ON payments (created_at_us);
 
 CREATE TABLE IF NOT EXISTS inventory (
     tenant_id       {id} NOT NULL,
@@ -69,12 +56,6 @@ CREATE TABLE IF NOT EXISTS inventory (
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, hold_id)
 );
-CREATE INDEX IF NOT EXISTS inventory_by_order ON inventory (tenant_id, order_id);
-CREATE INDEX IF NOT EXISTS inventory_by_buyer ON inventory (tenant_id, show_id, user_id);
-CREATE INDEX IF NOT EXISTS inventory_by_show ON inventory (show_id, created_at_us);
-CREATE INDEX IF NOT EXISTS inventory_by_user ON inventory (user_id, created_at_us);
-CREATE INDEX IF NOT EXISTS inventory_by_session ON inventory (session_id);
-CREATE INDEX IF NOT EXISTS inventory_by_time ON inventory (created_at_us);
 
 CREATE TABLE IF NOT EXISTS messages (
     tenant_id       {id} NOT NULL,
@@ -92,9 +73,3 @@ CREATE TABLE IF NOT EXISTS messages (
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, message_id)
 );
-CREATE INDEX IF NOT EXISTS messages_by_order ON messages (tenant_id, order_id);
-CREATE INDEX IF NOT EXISTS messages_by_buyer ON messages (tenant_id, show_id, user_id);
-CREATE INDEX IF NOT EXISTS messages_by_show ON messages (show_id, created_at_us);
-CREATE INDEX IF NOT EXISTS messages_by_user ON messages (user_id, created_at_us);
-CREATE INDEX IF NOT EXISTS messages_by_session ON messages (session_id);
-CREATE INDEX IF NOT EXISTS messages_by_time ON messages (created_at_us);

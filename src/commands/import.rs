@@ -55,12 +55,19 @@ pub async fn run(config: &Config, args: ImportArgs) -> Result<Report> {
 
     let store = config.open(!args.dry_run).await?;
     if !args.dry_run {
-        store.init().await?;
+        store.init_tables().await?;
     }
     store.must_be_ready().await?;
     let progress = Progress::new(config, if args.dry_run { "comparing" } else { "importing" });
-    let imported = store.import(&ledgers, args.dry_run, |ledger, rows| progress.rows(ledger, rows)).await?;
+    let imported = store.import(&ledgers, args.dry_run, |ledger, rows| progress.rows(ledger, rows)).await;
     progress.end();
+    if !args.dry_run {
+        // The indexes, also where nothing was imported: the tables may be new.
+        let progress = Progress::new(config, "indexing");
+        store.init().await?;
+        progress.end();
+    }
+    let imported = imported?;
 
     let mut told = 0;
     if !args.dry_run {

@@ -109,9 +109,15 @@ impl Store {
             return Ok(());
         }
         let database = &self.databases[home];
+        let some =
+            self.ledger_statement::<T>(database, "check/some_rows", &Values::new().bind("limit", 1_i64))?;
+        let is_empty = database.fetch(tx, &some).await?.is_empty();
         for batch in rows.chunks(BATCH) {
             let mut new = Vec::new();
-            for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
+            if is_empty {
+                new.extend(batch);
+            }
+            for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()).filter(|_| !is_empty) {
                 let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
                 let values =
                     Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);

@@ -123,7 +123,8 @@ impl Scratch {
         let of = |file: &str| -> Result<Vec<String>> {
             Ok(statements(self.queries.get(file)?, inside.dialect, collation))
         };
-        let mut all = [of("schema/ledgers")?, of("schema/idempotency")?].concat();
+        let mut all =
+            [of("schema/ledgers")?, of("schema/ledger_indexes")?, of("schema/idempotency")?].concat();
         if guard {
             let folder = inside.dialect.folder();
             if inside.dialect == Dialect::Mysql {
