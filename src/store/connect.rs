@@ -359,6 +359,8 @@ async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Resul
             // A process that was stopped in the middle of a transaction does not hold up the others for ever.
             "SET lock_timeout = '15s'",
             "SET idle_in_transaction_session_timeout = '90s'",
+            // A plan that suits a table of a few rows is not kept while an import or an apply fills it.
+            "SET plan_cache_mode = 'force_custom_plan'",
         ],
         Dialect::Mysql => &[
             // What another session has committed is seen, also late in a transaction.
