@@ -36,6 +36,9 @@ impl Found {
                     lease_ran(&self.first)
                 ),
             },
+            LockFinding::LetGoEarly if self.lasted.is_none() => {
+                format!("the lock server let it go, though the lock of {first} does not expire")
+            }
             LockFinding::LetGoEarly => {
                 format!("the lock server let it go {lasted} before the lease of {first} ended")
             }
