@@ -319,6 +319,8 @@ fn nodes_tell_two_holders_of_one_name_apart_though_not_for_certain() {
     ] {
         assert_eq!((deaths(text), doubts(text, 0)), (vec![], expected.to_vec()), "{text}");
     }
+    let (found, _) = audit("0 acquire S 9 @n1; 0.3 acquire S 1 @n2; 0.6 release S @n2", 0);
+    assert!(found[0].in_words().starts_with("S on n2 got it while the lease of S on n1 ran"), "{found:#?}");
     // Grants have tokens, releases have none: whose they are their nodes say.
     let text = "0 acquire S #1 1 @n1; 2 acquire S #2 5 @n2; 3 release S @n1; 3.1 acquire S #3 5 @n3; \
                 4 release S @n2 refused; 5 release S @n3";
