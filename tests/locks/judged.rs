@@ -316,9 +316,14 @@ fn nodes_tell_two_holders_of_one_name_apart_though_not_for_certain() {
         ("0 acquire S 1 @n1; 0.5 release S @n1; 2 acquire S 5 @n2; 3 release S @n2", &[]),
         ("0 acquire S 1 @n1; 2 acquire S 5 @n2; 3 release S @n2", &[]),
         ("0 acquire S 5 @n1; 1 renew S 5 @n2; 3 release S @n3", &[]),
+        // What is refused on another node says nothing of the hold.
+        ("0 acquire S 30 @n1; 5 release S @n2 refused; 9 release S @n1", &[]),
+        ("0 acquire S 30 @n1; 5 renew S 30 @n2 refused; 6 write S @n2 refused; 9 release S @n1", &[]),
     ] {
         assert_eq!((deaths(text), doubts(text, 0)), (vec![], expected.to_vec()), "{text}");
     }
+    let lost = "0 acquire S 30 @n1; 5 renew S 30 @n2 refused; 20 acquire B 5; 21 release B";
+    assert_eq!(deaths(lost), [GrantedTwice]);
     let (found, _) = audit("0 acquire S 9 @n1; 0.3 acquire S 1 @n2; 0.6 release S @n2", 0);
     assert!(found[0].in_words().starts_with("S on n2 got it while the lease of S on n1 ran"), "{found:#?}");
     // Grants have tokens, releases have none: whose they are their nodes say.
@@ -331,6 +336,7 @@ fn nodes_tell_two_holders_of_one_name_apart_though_not_for_certain() {
         ("0 acquire S 5 @n1; 3 release S @n1", 0),
         ("0 acquire S 5 @n1; 1 write S @n2; 3 release S @n1", 1),
         ("0 acquire S #1 5 @n1; 1 write S #1 @n2; 3 release S #1 @n3", 0),
+        ("0 acquire S 30 @n1; 5 release S @n2 refused; 9 release S @n1", 1),
     ] {
         assert_eq!(audit(text, 0).1.unknown, unknown, "{text}");
     }

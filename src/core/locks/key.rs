@@ -94,11 +94,14 @@ enum Place {
 }
 
 impl Busy {
-    /// Whose an event is, and by what: of those that it fits best the newest.
+    /// Whose an event is, and by what: of those that it fits best the newest. What is refused on another node than that of
+    /// the hold is refused since the hold is another's.
     fn whose(&self, event: &Event) -> Option<(Fit, Place)> {
         let former = self.former.iter().enumerate().map(|(i, hold)| (hold, Place::Former(i)));
         let all = former.chain(self.held.iter().map(|held| (held, Place::Held)));
-        all.filter_map(|(hold, place)| Some((hold.fit(event)?, place))).max_by_key(|(fit, _)| *fit)
+        all.filter_map(|(hold, place)| Some((hold.fit(event)?, place)))
+            .filter(|(fit, _)| event.done || *fit != Fit::Elsewhere)
+            .max_by_key(|(fit, _)| *fit)
     }
 
     fn former_at(&mut self, whose: Option<(Fit, Place)>) -> Option<&mut Hold> {
