@@ -345,12 +345,12 @@ impl Business {
     /// Whether another than this subject may be meant by a name in a key that does not say what it is the id of.
     fn is_shared(&self, name: &str, index: usize, key: &str) -> bool {
         let kind = self.subjects[index].kind;
-        let is_other = |other: &&usize| {
-            let subject = &self.subjects[**other];
-            **other != index && subject.kind == kind && self.is_of(key, &subject.tenant_id) != Some(false)
+        let is_other = |other: &usize| {
+            let subject = &self.subjects[*other];
+            *other != index && subject.kind == kind && self.is_of(key, &subject.tenant_id) != Some(false)
         };
         self.ids_of.get(name).is_some_and(|ids| ids.len() > 1)
-            || self.by_name.get(name).into_iter().flatten().any(|other| is_other(&other))
+            || self.by_name.get(name).into_iter().flatten().any(is_other)
     }
 
     /// What is twice, if each of the two holders did it, at least once while both held the lock.
