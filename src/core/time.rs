@@ -220,6 +220,11 @@ impl Span {
     }
 
     #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    #[must_use]
     pub const fn abs(self) -> Self {
         Self(self.0.saturating_abs())
     }
@@ -272,8 +277,21 @@ impl FromStr for Span {
 
     /// Reads a positive span as it is typed: `90s`, `2m`, `1h30m`.
     fn from_str(text: &str) -> Result<Self, SpanError> {
+        match Self::or_nothing(text)? {
+            Self(0) => Err(SpanError(format!("{text:?} is nothing, but a span is longer than that"))),
+            span => Ok(span),
+        }
+    }
+}
+
+impl Span {
+    /// Reads a span as it is typed, which may be nothing: `0s`.
+    ///
+    /// # Errors
+    /// It is negative, too long, finer than a microsecond or no span.
+    pub fn or_nothing(text: &str) -> Result<Self, SpanError> {
         if text.trim_start().starts_with('-') {
-            return Err(SpanError(format!("{text:?} is negative, but a span is longer than nothing")));
+            return Err(SpanError(format!("{text:?} is negative, which no span is")));
         }
         let span = humantime::parse_duration(text)
             .map_err(|e| SpanError(format!("{text:?} is no span such as 90s, 2m or 1h30m: {e}")))?;
@@ -282,7 +300,6 @@ impl FromStr for Span {
             Ok(_) if span.subsec_nanos() % 1000 > 0 => {
                 Err(SpanError(format!("{text:?} is finer than a microsecond")))
             }
-            Ok(0) => Err(SpanError(format!("{text:?} is nothing, but a span is longer than that"))),
             Ok(micros) => Ok(Self(micros)),
         }
     }

@@ -231,7 +231,7 @@ fn event(
             (
                 LockColumn::LeaseMs,
                 Problem::new("not a whole number of milliseconds, at least 1")
-                    .hint("an acquire without expiry has none; of a pause it is how long it was"),
+                    .hint("none, or -1, for a lock without expiry; of a pause it is how long it was"),
             )
         })?),
     };

@@ -9,6 +9,10 @@ use crate::core::locks::{Event, EventKind};
 use crate::core::time::Span;
 use crate::error::{Error, Result};
 
+/// What to do about a row that is no event.
+const HINT: &str = "correct the SELECT of --query: it gives lock_key, event, owner, node and result as text, and token, \
+                    lease_ms and at_us as whole numbers";
+
 impl Store {
     /// The events that a site's SELECT gives, by time, one by one. It stands within ours, so it can change nothing.
     ///
@@ -36,7 +40,8 @@ impl Store {
         let mut line = 0;
         while let Some(row) = rows.try_next().await? {
             line += 1;
-            take(event(&Reader::new(&row, format!("row {line} of the lock history")), line)?)?;
+            let row = Reader::new(&row, format!("row {line} of the lock history")).hinting(HINT);
+            take(event(&row, line)?)?;
         }
         Ok(())
     }
@@ -69,7 +74,8 @@ fn event(row: &Reader<'_>, line: u64) -> Result<Event> {
     let is_unending = !is_pause && matches!(lease_ms, None | Some(-1));
     let lease = lease_ms.filter(|ms| *ms > 0).and_then(|ms| ms.checked_mul(1000)).map(Span::from_micros);
     if lease.is_none() && !is_unending {
-        return Err(row.bad("lease_ms", "not a number of milliseconds, at least 1"));
+        let value = lease_ms.map_or_else(|| "null".to_owned(), |ms| ms.to_string());
+        return Err(row.bad("lease_ms", format!("{value} is no number of milliseconds, at least 1")));
     }
     Ok(Event {
         line,
@@ -81,6 +87,8 @@ fn event(row: &Reader<'_>, line: u64) -> Result<Event> {
         is_forever: lease_ms == Some(-1),
         at: row.time("at_us")?,
         node: node.map(Into::into),
-        done: done.ok_or_else(|| row.bad("result", "neither ok nor refused"))?,
+        done: done.ok_or_else(|| {
+            row.bad("result", format!("{:?} is neither ok nor refused", result.unwrap_or_default()))
+        })?,
     })
 }

@@ -51,23 +51,45 @@ pub struct Buyer {
 pub(super) struct Reader<'a> {
     row: &'a AnyRow,
     what: String,
+    /// What to do where it is not as it must be.
+    hint: &'static str,
 }
+
+const OF_LEDGERS: &str = "correct the row, or what reads it: ledgers/*.sql, and [status.…] of the configuration; or leave \
+                          it out with a narrower scope: --show, --user, --from, --to";
 
 impl<'a> Reader<'a> {
     pub(super) fn new(row: &'a AnyRow, what: impl Display) -> Self {
-        Self { row, what: what.to_string() }
+        Self { row, what: what.to_string(), hint: OF_LEDGERS }
+    }
+
+    /// Of rows that no ledger has.
+    pub(super) fn hinting(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     fn of(row: &'a AnyRow, ledger: Ledger, id: &str) -> Self {
         let id: String = row.try_get(id).unwrap_or_else(|_| "?".to_owned());
-        Self { row, what: format!("{} {}", ledger.row_name(), id.escape_debug()) }
+        Self::new(row, format!("{} {}", ledger.row_name(), id.escape_debug()))
     }
 
     pub(super) fn bad(&self, column: &str, problem: impl Display) -> Error {
-        Error::usage(format!("{}, column {column}: {problem}", self.what)).hint(
-            "correct the row, or what reads it: ledgers/*.sql, and [status.…] of the configuration; \
-                 or leave it out with a narrower scope: --show, --user, --from, --to",
-        )
+        Error::usage(format!("{}, column {column}: {problem}", self.what)).hint(self.hint)
+    }
+
+    /// A value of another type than the column must have.
+    fn mistyped(&self, column: &str, needed: &str, error: &sqlx::Error) -> Error {
+        let shown = match self.row.try_get::<String, _>(column) {
+            Ok(text) => Some(format!("{text:?}")),
+            Err(_) => match self.row.try_get::<i64, _>(column) {
+                Ok(number) => Some(number.to_string()),
+                Err(_) => self.row.try_get::<f64, _>(column).ok().map(|number| number.to_string()),
+            },
+        };
+        match shown {
+            Some(value) => self.bad(column, format!("{value} is no {needed}")),
+            None => self.bad(column, error),
+        }
     }
 
     /// A text; some databases give text with a binary collation as bytes.
@@ -79,7 +101,7 @@ impl<'a> Reader<'a> {
                 Ok(bytes) => {
                     bytes.map(String::from_utf8).transpose().map_err(|_| self.bad(column, "not UTF-8 text"))
                 }
-                Err(_) => Err(self.bad(column, e)),
+                Err(_) => Err(self.mistyped(column, "text", &e)),
             },
         }
     }
@@ -133,7 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn int_or_null(&self, column: &str) -> Result<Option<i64>> {
-        self.row.try_get(column).map_err(|e| self.bad(column, e))
+        self.row.try_get(column).map_err(|e| self.mistyped(column, "whole number", &e))
     }
 
     pub(super) fn int(&self, column: &str) -> Result<i64> {

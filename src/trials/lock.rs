@@ -23,6 +23,11 @@ const RENEWED_MS: u64 = 30_000;
 /// is left of its own lock, and less than all of them. So code that looks at the lease and not at whose it is acts on one
 /// of them as it does on its own. The least is more than a program may take, so that it cannot end by itself meanwhile.
 const THEIR_LEASES_MS: [u64; 4] = [47_311, RENEWED_MS, OWN_LEASE_MS, 12_011];
+/// What is left of it where a script or a command is tried, which take milliseconds: code may hold a lease that is about
+/// to end to be nobody's.
+const SHORT_LEASE_MS: u64 = 2_011;
+/// For how long a lease that a release leaves is waited out: some let a lock end and do not delete it.
+const WAITED_MS: u64 = 1_000;
 /// How far a lease may be from what was asked for: some count it in seconds.
 pub const TOLERANCE_MS: u64 = 1_000;
 /// How far Redis and this process may be apart in counting how long something took.
@@ -305,7 +310,8 @@ impl<'s> Bench<'s> {
     /// Usage, where the code cannot be run, does not end or fails on a lock of its own; failure, where Redis cannot be
     /// asked.
     pub async fn try_out(&mut self, act: Act, way: &Way) -> Result<[Trial; 3]> {
-        let own = self.after("own", Some((MINE, OWN_LEASE_MS)), way).await?;
+        let waited_ms = if act == Act::Release { WAITED_MS } else { 0 };
+        let own = self.after("own", Some((MINE, OWN_LEASE_MS)), way, waited_ms).await?;
         let (answer, told_done) = match own.ran {
             Ran::Threw(error) => return Err(error),
             Ran::Said(answer, told_done) => (answer, told_done),
@@ -319,7 +325,7 @@ impl<'s> Bench<'s> {
         let holds = found == expected;
         let own = Trial { act, on: "its own lock", expected, found, told_done, holds };
         let next = self.on_next(act, way, done.as_ref()).await?;
-        let none = self.after("none", None, way).await?;
+        let none = self.after("none", None, way, 0).await?;
         let found = match none.key {
             Key::Gone => NONE,
             Key::There { .. } => "there is one now, that nobody was given",
@@ -329,11 +335,14 @@ impl<'s> Bench<'s> {
 
     /// On locks of next holders, until one of them is not left alone.
     async fn on_next(&mut self, act: Act, way: &Way, done: Option<&Value>) -> Result<Trial> {
-        let leases = THEIR_LEASES_MS.map(|ms| (format!("with {} left", seconds(ms)), THEIRS, ms));
+        let of_lease = |ms| (format!("with {} left", seconds(ms)), THEIRS, ms);
+        let leases = THEIR_LEASES_MS.map(of_lease);
+        let is_quick = !matches!(way, Way::Program(_));
+        let short = is_quick.then(|| of_lease(SHORT_LEASE_MS));
         let alike = LIKE_MINE.map(|(how, value)| (format!("where {how}"), value, OWN_LEASE_MS));
         let [plain, others @ ..] = leases;
         let mut trial = self.on_one(act, way, (plain.1, plain.2), done).await?;
-        for (how, value, ms) in others.into_iter().chain(alike) {
+        for (how, value, ms) in others.into_iter().chain(short).chain(alike) {
             if !trial.holds {
                 break;
             }
@@ -352,13 +361,20 @@ impl<'s> Bench<'s> {
         (value, ms): (&str, u64),
         done: Option<&Value>,
     ) -> Result<Trial> {
-        let next = self.after("next", Some((value, ms)), way).await?;
+        let next = self.after("next", Some((value, ms)), way, 0).await?;
         let found = next.key.of_next(value, ms, next.took_ms);
         Ok(in_vain(act, "the next holder's lock", (UNTOUCHED, found), &next.ran, done))
     }
 
-    /// Runs the code on a key that holds this value for so many milliseconds, and removes the key.
-    async fn after(&mut self, name: &str, before: Option<(&str, u64)>, way: &Way) -> Result<Left> {
+    /// Runs the code on a key that holds this value for so many milliseconds, waits until the key has ended if it leaves
+    /// it no more than `waited_ms`, and removes it.
+    async fn after(
+        &mut self,
+        name: &str,
+        before: Option<(&str, u64)>,
+        way: &Way,
+        waited_ms: u64,
+    ) -> Result<Left> {
         let name = self.server.key(name);
         let began = Instant::now();
         if let Some((value, ms)) = before {
@@ -377,7 +393,13 @@ impl<'s> Bench<'s> {
             }
             (None, _) => Err(Error::failure("interrupted")),
         };
-        let key = self.key(&name).await;
+        let mut key = self.key(&name).await;
+        if let Ok(Key::There { lease_ms: Some(left), .. }) = key
+            && left <= waited_ms
+        {
+            tokio::time::sleep(Duration::from_millis(left + ROUNDING_MS)).await;
+            key = self.key(&name).await;
+        }
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let removed = self.lines.redis.del(&name).await;
         // Why the code failed says more than why the key could not be read.
@@ -459,6 +481,8 @@ impl Key {
     /// Of a lock that one has released or renewed who no longer held it.
     fn of_next(&self, theirs: &str, their_lease_ms: u64, took_ms: u64) -> &'static str {
         let (value, lease_ms) = match self {
+            // It has ended by itself; on longer ones it is tried, too.
+            Self::Gone if took_ms + ROUNDING_MS >= their_lease_ms => return UNTOUCHED,
             Self::Gone => return "it is gone, as by a bare DEL: the next holder is robbed",
             Self::There { value, lease_ms } => (value, lease_ms),
         };

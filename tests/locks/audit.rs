@@ -168,6 +168,14 @@ fn a_lock_without_expiry_that_the_next_one_gets_lets_two_in() {
 }
 
 #[test]
+fn clocks_may_be_said_not_to_differ() {
+    let history = "key,event,owner,lease_ms,at\nk,acquire,A,10000,2026-11-11T12:00:00Z\n";
+    of(history, &["--skew", "0s", "--reorder", "0s"]).ends(0).prints("clocks differ by up to 0s");
+    of(history, &["--skew=-1s"]).fails(2, &["negative"]);
+    of(history, &["--forget-after", "0s"]).fails(2, &["longer than that"]);
+}
+
+#[test]
 fn two_live_grants_at_the_end_of_the_history_are_told() {
     let history = "key,event,owner,lease_ms,at\nk,acquire,A,10000,2026-11-11T12:00:00Z\n\
                    k,acquire,B,10000,2026-11-11T12:00:01Z\n";
@@ -297,14 +305,16 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
         has_every_death(&site.run(&line).ends(5).json());
     }
     for (ours, other, column) in [
-        ("ms", "COALESCE(ms, 0)", "lease_ms"),
-        ("ms", "-2", "lease_ms"),
-        ("ms", "NULLIF(ms, 5200)", "lease_ms"),
+        ("ms", "COALESCE(ms, 0)", "lease_ms: 0 is"),
+        ("ms", "-2", "lease_ms: -2 is"),
+        ("ms", "'5 s'", "lease_ms: \"5 s\" is"),
+        ("ms", "NULLIF(ms, 5200)", "lease_ms: null is"),
         ("host", "NULLIF(host, 'stock-1')", "node"),
+        ("answer", "'perhaps'", "result: \"perhaps\" is"),
     ] {
         std::fs::write(&query, replaced(ours, other)).unwrap();
         let ran = site.run(&["locks", "audit", "--query", "locks.sql"]);
-        ran.fails(2, &["of the lock history", &format!("column {column}")]);
+        ran.fails(2, &["of the lock history", &format!("column {column}"), "correct the SELECT of --query"]);
     }
     site.sql("UPDATE redis_locks SET what = 'grab' WHERE fence = 40");
     std::fs::write(&query, select).unwrap();
@@ -314,11 +324,11 @@ fn a_history_in_a_table_is_the_same_history(site: &Site) {
 
 /// What came of a history of one lock beside the fixture's ledgers, of which this is the one tenant.
 fn came_of(key: &str, tenant: &str, lines: &[&str]) -> Ran {
-    came_of_keys(tenant, &lines.iter().map(|line| (key, *line)).collect::<Vec<_>>())
+    came_of_keys(&[("default", tenant)], &lines.iter().map(|line| (key, *line)).collect::<Vec<_>>())
 }
 
-/// The same of several locks, each line with its key.
-fn came_of_keys(tenant: &str, lines: &[(&str, &str)]) -> Ran {
+/// The same of several locks, each line with its key, and with other words in place of some of the ledgers' cells.
+fn came_of_keys(others: &[(&str, &str)], lines: &[(&str, &str)]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     for name in ["orders.csv", "payments.csv", "inventory.csv", "messages.csv"] {
         let mut reader = csv::Reader::from_path(fixture(name)).unwrap();
@@ -326,9 +336,10 @@ fn came_of_keys(tenant: &str, lines: &[(&str, &str)]) -> Ran {
         writer.write_record(reader.headers().unwrap()).unwrap();
         for row in reader.records() {
             let row = row.unwrap();
-            writer
-                .write_record(row.iter().map(|cell| if cell == "default" { tenant } else { cell }))
-                .unwrap();
+            let cells = row
+                .iter()
+                .map(|cell| others.iter().find(|(ours, _)| *ours == cell).map_or(cell, |(_, other)| *other));
+            writer.write_record(cells).unwrap();
         }
     }
     let history = lines.iter().fold("event,owner,lease_ms,at,key\n".to_owned(), |text, (key, line)| {
@@ -403,7 +414,7 @@ fn where_keys_have_a_tenant_another_word_there_is_another_tenant() {
         ["acquire,A,5000 00", "acquire,B,5000 06", "write,A, 07.120", "write,B, 09.300", "release,B, 10"];
     let of = |key: &str, other: &str| {
         let lines: Vec<_> = both.iter().map(|line| (key, *line)).chain([(other, "acquire,A,5 00")]).collect();
-        came_of_keys("acme", &lines).ends(5)
+        came_of_keys(&[("default", "acme")], &lines).ends(5)
     };
     let joined = |n: u64| format!("DOUBLE_RELEASE: 1 in the ledgers, {n} while two held their lock");
     of("globex:hold:H-88", "acme:hold:H-1").prints(&joined(0));
@@ -412,6 +423,36 @@ fn where_keys_have_a_tenant_another_word_there_is_another_tenant() {
     // No key of the history has a tenant of the ledgers there.
     let untold = of("globex:hold:H-88", "hold:H-1");
     untold.prints(&joined(1)).prints("that globex:hold:H-88 is a key of tenant acme it does not say");
+}
+
+#[test]
+fn a_key_that_says_what_it_names_names_nothing_else() {
+    let both =
+        ["acquire,A,5000 00", "acquire,B,5000 06", "write,A, 07.120", "write,B, 09.300", "release,B, 10"];
+    let of = |key: &str, others: &[(&str, &str)]| came_of_keys(others, &both.map(|line| (key, line))).ends(5);
+    let joined = |n: u64| format!("DOUBLE_RELEASE: 1 in the ledgers, {n} while two held their lock");
+    for (key, n) in [
+        ("hold:H-88", 1),
+        ("HOLDS/H-88", 1),
+        ("stock:{H-88}:lock", 1),
+        ("order:S-1:hold:H-88", 1),
+        ("H-88:hold", 1),
+        ("H-88:show:S-204", 1),
+        ("lock:H-88", 1),
+        ("user:H-88", 0),
+        ("H-88:user", 0),
+        ("hold:S-1:user-lock:H-88", 0),
+        ("session:H-88", 0),
+        ("show:H-88", 0),
+    ] {
+        of(key, &[]).prints(&joined(n)).does_not_print("others have that name");
+    }
+    // A user has the hold's name.
+    let shared = [("U-88", "H-88")];
+    of("hold:H-88", &shared).prints(&joined(1)).does_not_print("others have that name");
+    of("user:H-88", &shared).prints(&joined(0));
+    let told = of("lock:H-88", &shared).prints(&joined(1));
+    told.prints("whether lock:H-88 means this one it does not say: others have that name, too");
 }
 
 #[test]

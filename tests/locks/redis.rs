@@ -51,6 +51,20 @@ fn a_script_is_told_from_one_that_robs_the_next_holder() {
     let nothing = file("nothing.lua", "return 0");
     let json = check(&["--release", &nothing, "--renew", &nothing, "--json"]).ends(5).json();
     assert_eq!(wrong(&json), ["release of its own lock", "renewal of its own lock"]);
+    // One that asks whose the lock is unless it is about to end.
+    let short = "if redis.call('PTTL', KEYS[1]) < 5000 or redis.call('GET', KEYS[1]) == ARGV[1]";
+    for (flag, done) in [
+        ("--release", "return redis.call('DEL', KEYS[1])"),
+        ("--renew", "return redis.call('PEXPIRE', KEYS[1], ARGV[2])"),
+    ] {
+        let file = file("short.lua", &format!("{short} then {done} end return 0"));
+        check(&[flag, &file]).ends(5).prints("with 2s left");
+    }
+    // A release may let the lock end, and need not delete it.
+    for (ms, code) in [(1, 0), (300, 0), (5000, 5)] {
+        let end = SAFE_RELEASE.replace("'DEL', KEYS[1]", &format!("'PEXPIRE', KEYS[1], {ms}"));
+        check(&["--release", &file("end.lua", &end)]).ends(code);
+    }
     // One that knows that the lock is not its own may say so by an error.
     let strict = SAFE_RELEASE.replace("return 0", "return redis.error_reply('NOTOWNER not yours')");
     check(&["--release", &file("strict.lua", &strict)]).ends(0);

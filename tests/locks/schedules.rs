@@ -1,6 +1,6 @@
 //! Schedules of holders with injected faults are classified exactly as injected.
 
-use onefold::core::locks::{Audit, Certainty, Event, EventKind, LockFinding, Rules};
+use onefold::core::locks::{Audit, Certainty, Event, EventKind, Found, LockFinding, Rules};
 use onefold::core::time::Timestamp;
 use proptest::prelude::*;
 
@@ -190,6 +190,30 @@ proptest! {
         prop_assert_eq!(found, []);
         prop_assert_eq!(audited.unknown, 0);
         prop_assert_eq!(audited.keys, keys.len() as u64 + 1);
+    }
+
+    #[test]
+    fn one_name_on_many_nodes_is_no_alarm_where_nothing_is_wrong_and_never_a_proof(
+        keys in prop::collection::vec(prop::collection::vec(scene(&FATES, 400..900), 1..12), 1..4),
+        gap in 0_i64..50_000,
+    ) {
+        let of_one_name = |keys: &[Vec<Scene>]| {
+            let mut events = told(keys, &[0; 997], gap);
+            for event in &mut events {
+                event.owner = event.owner.take().map(|_| "svc".to_owned());
+                event.token = None;
+            }
+            let mut found = judged(&events, Rules::default(), ms(0)).0;
+            found.retain(|f| f.finding.is_death());
+            found
+        };
+        let is_of_two = |f: &Found| f.second.is_some() && f.certainty == Certainty::Proven;
+        let found = of_one_name(&keys);
+        prop_assert!(!found.iter().any(is_of_two), "{:#?}", found);
+        let harmless = |scenes: &Vec<Scene>| {
+            scenes.iter().filter(|s| HARMLESS.contains(&s.fate)).copied().collect()
+        };
+        prop_assert_eq!(of_one_name(&keys.iter().map(harmless).collect::<Vec<_>>()), []);
     }
 
     #[test]

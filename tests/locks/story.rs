@@ -94,7 +94,7 @@ impl Fate {
             | Self::StolenFromInVain => &[],
             Self::ExpiresEarly | Self::RenewsAfterRelease => &[GrantedTwice],
             Self::WritesAfterRelease => &[ForeignWrite],
-            Self::IsToldAtRenewal => &[OwnerMismatch],
+            Self::IsToldAtRenewal => &[LetGoEarly, OwnerMismatch],
             Self::Outlives => &[LeaseOutlived, LongHold, OwnerMismatch],
             Self::DeletesTheNext => &[LeaseOutlived, ForeignRelease, LongHold, OwnerMismatch],
             Self::DeletesTheNextAndAThirdComes => {

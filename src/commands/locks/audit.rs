@@ -61,10 +61,10 @@ pub struct AuditArgs {
     #[arg(long, value_name = "THEIRS=OURS", value_delimiter = ',', conflicts_with = "query")]
     history_map: Vec<HistoryMap>,
     /// How far the clocks of two nodes may differ: what is shorter is possible, not proven [default: 0s]
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", value_parser = Span::or_nothing)]
     skew: Option<Span>,
     /// How far a line may be behind the newest before it [default: 1s]
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", value_parser = Span::or_nothing)]
     reorder: Option<Span>,
     /// A holder without expiry that gives no sign for so long has vanished [default: 10m]
     #[arg(long, value_name = "SPAN")]

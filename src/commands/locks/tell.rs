@@ -42,7 +42,10 @@ pub fn table(config: &Config, audit: &AuditReport, rules: Option<&Path>) -> Repo
                 Certainty::Possible
                     if example.second.as_ref().is_some_and(|h| h.owner == example.first.owner) =>
                 {
-                    " (possible: it may have asked anew)"
+                    " (possible: the two have one name, and may be one)"
+                }
+                Certainty::Possible if *finding == LockFinding::LetGoEarly => {
+                    " (possible: clocks or the end of the lease before it may explain it)"
                 }
                 Certainty::Possible => " (possible: clocks may explain it)",
             };

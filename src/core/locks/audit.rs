@@ -61,17 +61,27 @@ struct Beside {
     rules: Rules,
     pauses: Pauses,
     failovers: VecDeque<Timestamp>,
+    /// What the history's clock ticks in, as far as it is known.
+    tick: Span,
     holds: Ratios,
     grants: u64,
     unknown: u64,
 }
 
 impl Beside {
+    /// A clock that has shown nothing finer ticks in whole seconds, or in whole milliseconds.
+    fn learn_tick(&mut self, at: Timestamp) {
+        while at.micros() % self.tick.micros() != 0 {
+            self.tick = Span::from_micros(self.tick.micros() / 1000);
+        }
+    }
+
     fn around<'a>(&'a mut self, out: &'a mut dyn FnMut(Found)) -> Around<'a> {
         Around {
             rules: &self.rules,
             pauses: &self.pauses,
             failovers: &self.failovers,
+            tick: self.tick,
             overall: &mut self.holds,
             out,
             is_blurred: false,
@@ -102,6 +112,7 @@ impl Audit {
                 rules,
                 pauses: Pauses::default(),
                 failovers: VecDeque::new(),
+                tick: Span::from_secs(1),
                 holds: Ratios::default(),
                 grants: 0,
                 unknown: 0,
@@ -115,6 +126,7 @@ impl Audit {
     /// Takes the next event, by time; `out` is given what has become certain. In which order those of one instant are
     /// given is all the same: [`instant::order`](super::instant) says which came first.
     pub fn event(&mut self, event: Event, out: &mut dyn FnMut(Found)) {
+        self.beside.learn_tick(event.at);
         let is_later = self.instant.first().is_some_and(|first| first.at < event.at);
         let is_cut = !is_later && self.instant.len() >= AT_ONCE;
         if is_later || is_cut {

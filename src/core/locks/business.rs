@@ -4,6 +4,9 @@
 //! A key names a subject by a part of it, such as `H-88` of `hold:H-88`. Where a part names a tenant of the ledgers, it
 //! names nothing of another; and where keys of its shape have a tenant of the ledgers at some place, what stands there is
 //! a tenant's name in all of them. Of any other key it cannot be told whose it is, which is said where it is joined.
+//!
+//! A part is what the word before it says, such as `hold`, or where none stands before it the last one behind it: it
+//! names nothing of another kind. Where no word says it and several have the name, that it is this one is only possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -69,6 +72,8 @@ pub struct Duplicate {
     pub acts: Vec<Act>,
     pub first: Holder,
     pub second: Option<Holder>,
+    /// Whether others have the name, too, and nothing in the key says which one it means.
+    pub is_name_shared: bool,
     /// How long the first one's lease had ended when it acted.
     #[serde(rename = "lease_had_ended_us")]
     pub lease_had_ended: Option<Span>,
@@ -103,6 +108,10 @@ impl Duplicate {
                 text += &format!(", after a pause of {}", pause.lasted);
             }
         }
+        if self.is_name_shared {
+            text +=
+                &format!("; whether {} means this one it does not say: others have that name, too", self.key);
+        }
         if !self.key_names_tenant && self.tenant_id.as_str() != DEFAULT_TENANT {
             text += &format!("; that {} is a key of tenant {} it does not say", self.key, self.tenant_id);
         }
@@ -110,13 +119,54 @@ impl Duplicate {
     }
 }
 
+/// What a name is the id of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum IdOf {
+    Hold,
+    Order,
+    User,
+    Session,
+    /// An idempotency key.
+    Request,
+}
+
+/// What a word of a key says of the name beside it: what it may be the id of; `None` for a word that says nothing of it.
+fn said_by(word: &str) -> Option<&'static [IdOf]> {
+    match word.to_ascii_lowercase().as_str() {
+        "hold" | "holds" | "reservation" | "reservations" => Some(&[IdOf::Hold]),
+        "order" | "orders" | "payment" | "payments" => Some(&[IdOf::Order, IdOf::Request]),
+        "user" | "users" | "customer" | "customers" | "buyer" | "buyers" => Some(&[IdOf::User]),
+        "session" | "sessions" => Some(&[IdOf::Session]),
+        "stock" | "stocks" | "inventory" | "seat" | "seats" => {
+            Some(&[IdOf::Hold, IdOf::Order, IdOf::Session])
+        }
+        "show" | "shows" | "message" | "messages" => Some(&[]),
+        _ => None,
+    }
+}
+
+/// What stands for something that there is twice.
+#[derive(Debug)]
+struct Name {
+    ids_of: BTreeSet<IdOf>,
+    /// What it stands for, for people.
+    what: String,
+}
+
+type Names = BTreeMap<String, Name>;
+
+fn add_name(names: &mut Names, name: String, id_of: IdOf, what: &str) {
+    let named = names.entry(name);
+    named.or_insert_with(|| Name { ids_of: BTreeSet::new(), what: what.to_owned() }).ids_of.insert(id_of);
+}
+
 /// A purchase or an order that there is more of than there should be.
 #[derive(Debug)]
 struct Subject {
     kind: DuplicateKind,
     tenant_id: TenantId,
-    /// What each name that a lock may bear stands for, for people.
-    names: BTreeMap<String, String>,
+    /// What a lock that guards it may bear.
+    names: Names,
     what: String,
     /// By time.
     acts: Vec<(Timestamp, String)>,
@@ -130,6 +180,8 @@ const WINDOWS: usize = 32;
 struct Window {
     found: Found,
     name: String,
+    /// Whether a word of the key says what the name is the id of.
+    is_said: bool,
 }
 
 /// What the ledgers have twice.
@@ -142,6 +194,8 @@ pub struct Business {
     tenant_places: BTreeSet<(usize, usize)>,
     subjects: Vec<Subject>,
     by_name: HashMap<String, Vec<usize>>,
+    /// What the names of subjects are the ids of, anywhere in the ledgers.
+    ids_of: HashMap<String, BTreeSet<IdOf>>,
     /// By subject, the proven ones first.
     windows: BTreeMap<usize, Vec<Window>>,
     /// By subject and act, who wrote then under a lock that names it.
@@ -174,6 +228,7 @@ impl Business {
             tenant_places: BTreeSet::new(),
             subjects: Vec::new(),
             by_name: HashMap::new(),
+            ids_of: HashMap::new(),
             windows: BTreeMap::new(),
             writers: BTreeMap::new(),
         };
@@ -185,7 +240,25 @@ impl Business {
                 intent.orders.iter().filter_map(|id| holds.get(&(&intent.tenant_id, id))).flatten().collect();
             business.add(several_orders(intent, &holds));
         }
+        for hold in &ledgers.inventory {
+            business.is_id(hold.hold_id.as_str(), IdOf::Hold);
+            business.is_id(hold.user_id.as_str(), IdOf::User);
+            hold.session_id.iter().for_each(|id| business.is_id(id.as_str(), IdOf::Session));
+        }
+        for order in &ledgers.orders {
+            business.is_id(order.order_id.as_str(), IdOf::Order);
+            business.is_id(order.user_id.as_str(), IdOf::User);
+            order.session_id.iter().for_each(|id| business.is_id(id.as_str(), IdOf::Session));
+            order.idempotency_key.iter().for_each(|key| business.is_id(key.as_str(), IdOf::Request));
+        }
         business
+    }
+
+    /// Learns what a name is the id of, if it is one of a subject.
+    fn is_id(&mut self, name: &str, id_of: IdOf) {
+        if self.by_name.contains_key(name) {
+            self.ids_of.entry(name.to_owned()).or_default().insert(id_of);
+        }
     }
 
     fn add(&mut self, mut subject: Subject) {
@@ -204,9 +277,13 @@ impl Business {
     /// Those that came while two held their lock, once the whole history was seen: of several times the first that is
     /// proven.
     pub fn joined(&self) -> impl Iterator<Item = Duplicate> {
-        self.windows
-            .iter()
-            .filter_map(|(index, windows)| windows.iter().find_map(|window| self.duplicate(*index, window)))
+        self.windows.iter().filter_map(|(index, windows)| {
+            let mut all = windows.iter().filter_map(|window| self.duplicate(*index, window));
+            let first = all.next()?;
+            let is_proven = |duplicate: &Duplicate| duplicate.certainty == Certainty::Proven;
+            let proven = if is_proven(&first) { None } else { all.find(is_proven) };
+            Some(proven.unwrap_or(first))
+        })
     }
 
     /// Learns from a key of the history where tenants stand in it.
@@ -220,9 +297,13 @@ impl Business {
     /// Takes what may say who did something, or when two held a key.
     pub fn found(&mut self, found: &Found) {
         let is_window = found.second.is_some() && found.finding.is_window();
-        for name in names_in(&found.key) {
+        for (name, said) in names_in(&found.key) {
             for index in self.by_name.get(name).into_iter().flatten() {
                 let subject = &self.subjects[*index];
+                let may_be = |ids: &[IdOf]| subject.names[name].ids_of.iter().any(|id| ids.contains(id));
+                if !said.is_none_or(may_be) {
+                    continue;
+                }
                 for (act, (at, _)) in subject.acts.iter().enumerate() {
                     let is_then = |w: &Timestamp| w.minus(self.skew) <= *at && *at <= w.plus(self.skew);
                     let wrote = |h: &&Holder| {
@@ -242,7 +323,8 @@ impl Business {
                         Certainty::Proven => windows.partition_point(is_proven),
                         Certainty::Possible => windows.len(),
                     };
-                    windows.insert(place, Window { found: found.clone(), name: name.to_owned() });
+                    let (found, name) = (found.clone(), name.to_owned());
+                    windows.insert(place, Window { found, name, is_said: said.is_some() });
                     windows.truncate(WINDOWS);
                 }
             }
@@ -260,8 +342,20 @@ impl Business {
         has_place.then_some(false)
     }
 
+    /// Whether another than this subject may be meant by a name in a key that does not say what it is the id of.
+    fn is_shared(&self, name: &str, index: usize, key: &str) -> bool {
+        let kind = self.subjects[index].kind;
+        let is_other = |other: &usize| {
+            let subject = &self.subjects[*other];
+            *other != index && subject.kind == kind && self.is_of(key, &subject.tenant_id) != Some(false)
+        };
+        self.ids_of.get(name).is_some_and(|ids| ids.len() > 1)
+            || self.by_name.get(name).into_iter().flatten().any(is_other)
+    }
+
     /// What is twice, if each of the two holders did it, at least once while both held the lock.
-    fn duplicate(&self, index: usize, Window { found, name }: &Window) -> Option<Duplicate> {
+    fn duplicate(&self, index: usize, window: &Window) -> Option<Duplicate> {
+        let Window { found, name, is_said } = window;
         let subject = &self.subjects[index];
         let is_of = self.is_of(&found.key, &subject.tenant_id);
         let times = Times::of(found, found.second.as_ref()?, self.skew);
@@ -280,7 +374,10 @@ impl Business {
         };
         let acts: Vec<_> = subject.acts.iter().enumerate().filter(within).map(act).collect();
         let is_met = is_of != Some(false) && times.are_met(&acts);
-        is_met.then(|| duplicate(subject, name, found, acts, is_of.is_some()))
+        is_met.then(|| {
+            let is_shared = !is_said && self.is_shared(name, index, &found.key);
+            duplicate(subject, (name, is_shared), found, acts, is_of.is_some())
+        })
     }
 }
 
@@ -359,8 +456,11 @@ fn double_release(
         [hold] => format!("hold {}", hold.hold_id),
         _ => format!("the stock of order {order_id}"),
     };
-    let mut names = BTreeMap::from([(order_id.to_string(), what.clone())]);
-    names.extend(holds.iter().map(|h| (h.hold_id.to_string(), format!("hold {}", h.hold_id))));
+    let mut names = Names::new();
+    add_name(&mut names, order_id.to_string(), IdOf::Order, &what);
+    for hold in holds {
+        add_name(&mut names, hold.hold_id.to_string(), IdOf::Hold, &format!("hold {}", hold.hold_id));
+    }
     Subject {
         kind: DuplicateKind::Release,
         tenant_id: tenant_id.clone(),
@@ -374,15 +474,20 @@ fn several_orders(intent: &PlannedIntent, holds: &[&&Hold]) -> Subject {
     let user = intent.user_id.as_ref().map(ToString::to_string);
     let show = intent.show_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let what = format!("show {show}, for user {},", user.clone().unwrap_or_default());
-    let ids = intent.orders.iter().map(ToString::to_string);
-    let keys = intent.evidence.iter().filter_map(|o| o.idempotency_key.as_ref()).map(ToString::to_string);
-    let holds = holds.iter().map(|h| h.hold_id.to_string());
-    let session = intent.session_id.as_ref().map(ToString::to_string);
-    let names = ids.chain(keys).chain(holds).chain(session).chain(user);
+    let orders = intent.orders.iter().map(|id| (id.to_string(), IdOf::Order));
+    let keys = intent.evidence.iter().filter_map(|o| o.idempotency_key.as_ref());
+    let keys = keys.map(|key| (key.to_string(), IdOf::Request));
+    let holds = holds.iter().map(|h| (h.hold_id.to_string(), IdOf::Hold));
+    let session = intent.session_id.as_ref().map(|id| (id.to_string(), IdOf::Session));
+    let user = user.map(|id| (id, IdOf::User));
+    let mut names = Names::new();
+    for (name, id_of) in orders.chain(keys).chain(holds).chain(session).chain(user) {
+        add_name(&mut names, name, id_of, &what);
+    }
     Subject {
         kind: DuplicateKind::Orders,
         tenant_id: intent.tenant_id.clone(),
-        names: names.map(|name| (name, what.clone())).collect(),
+        names,
         what,
         acts: intent.evidence.iter().map(|o| (o.created_at, o.order_id.to_string())).collect(),
     }
@@ -390,7 +495,7 @@ fn several_orders(intent: &PlannedIntent, holds: &[&&Hold]) -> Subject {
 
 fn duplicate(
     subject: &Subject,
-    name: &str,
+    (name, is_name_shared): (&str, bool),
     found: &Found,
     acts: Vec<Act>,
     key_names_tenant: bool,
@@ -400,11 +505,12 @@ fn duplicate(
     Duplicate {
         kind: subject.kind,
         tenant_id: subject.tenant_id.clone(),
-        what: subject.names.get(name).unwrap_or(&subject.what).clone(),
+        what: subject.names.get(name).map_or(&subject.what, |name| &name.what).clone(),
         key: found.key.clone(),
         key_names_tenant,
         finding: found.finding,
-        certainty: found.certainty,
+        certainty: if is_name_shared { Certainty::Possible } else { found.certainty },
+        is_name_shared,
         from: found.at,
         until: found.until,
         acts,
@@ -421,8 +527,28 @@ fn parts(key: &str) -> Vec<&str> {
     key.split(SEPARATORS).filter(|part| !part.is_empty()).collect()
 }
 
-/// What a lock's key may name: the whole of it, each part between separators, and each rest after one.
-fn names_in(key: &str) -> BTreeSet<&str> {
-    let rests = key.match_indices(SEPARATORS).map(|(at, separator)| &key[at + separator.len()..]);
-    std::iter::once(key).chain(parts(key)).chain(rests).filter(|name| !name.is_empty()).collect()
+/// What a lock's key may name, the whole of it, each part between separators, and each rest after one, and what the key
+/// says that it is the id of.
+fn names_in(key: &str) -> BTreeSet<(&str, Option<&'static [IdOf]>)> {
+    // `hold-lock` is a word of holds; of several words of a part the last one is what it is about.
+    let said_in = |part: &str| part.split(['-', '_', ' ']).rev().find_map(said_by);
+    let before = |at: usize| parts(&key[..at]).into_iter().rev().find_map(said_in);
+    let begins = key.match_indices(SEPARATORS).map(|(at, separator)| at + separator.len());
+    let mut names = BTreeSet::from([(key, None)]);
+    for begin in std::iter::once(0).chain(begins) {
+        let rest = &key[begin..];
+        let end = rest.find(SEPARATORS).unwrap_or(rest.len());
+        let said = before(begin);
+        // A word with something behind it says what that is.
+        let behind = || match parts(&rest[end..])[..] {
+            [word] => said_in(word),
+            _ => None,
+        };
+        names.insert((&rest[..end], said.or_else(behind)));
+        if begin > 0 {
+            names.insert((rest, said));
+        }
+    }
+    names.retain(|(name, _)| !name.is_empty());
+    names
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, EventKind};
+use super::event::Event;
 use super::found::Holder;
 use super::pauses::Pause;
 use crate::core::time::{Span, Timestamp};
@@ -25,6 +25,16 @@ pub(super) enum Lost {
     LetGo(Timestamp),
 }
 
+/// By what an event is known to be a holder's, the surest last. A name alone tells two holders of it not apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fit {
+    /// By its owner, though from another node.
+    Elsewhere,
+    /// By its owner, and by its node where both name one.
+    Here,
+    Token,
+}
+
 #[derive(Debug)]
 pub(super) struct Hold {
     pub owner: String,
@@ -44,6 +54,8 @@ pub(super) struct Hold {
     /// Whether pauses have been looked for over this end of its lease.
     pub is_judged: bool,
     pub writes: Vec<Timestamp>,
+    /// Whether the lock server has told of the end of its lease.
+    pub has_expired: bool,
     /// Whether the history shows how it got the key.
     pub is_shown: bool,
     /// Whether it is told that it used most of this lease.
@@ -66,26 +78,30 @@ impl Hold {
             pause: None,
             is_judged: false,
             writes: Vec::new(),
+            has_expired: false,
             is_shown: true,
             is_told_long: false,
         }
     }
 
-    /// Whether the event is this holder's: the same owner, and the same token where both name one.
-    pub fn is_of(&self, event: &Event) -> bool {
-        event.owner.as_deref() == Some(&self.owner)
-            && (self.token.is_none() || event.token.is_none() || self.token == event.token)
+    /// Whether the event is this holder's, and by what: the same owner, and the same token where both name one.
+    pub fn fit(&self, event: &Event) -> Option<Fit> {
+        let is_elsewhere = self.node.is_some() && event.node.is_some() && self.node != event.node;
+        match (self.token, event.token) {
+            _ if event.owner.as_deref() != Some(&self.owner) => None,
+            (Some(own), Some(token)) => (own == token).then_some(Fit::Token),
+            _ if is_elsewhere => Some(Fit::Elsewhere),
+            _ => Some(Fit::Here),
+        }
     }
 
-    /// Whether the event is this holder's, or says of whoever holds the key that its lease is over.
-    pub fn is_meant(&self, event: &Event) -> bool {
-        self.is_of(event) || (event.kind == EventKind::Expire && event.owner.is_none())
-    }
-
-    /// Whether both are one holder: the same owner, and the same token where both have one.
+    /// Whether both are one holder: the same owner, and the same token where both have one, else the same node.
     pub fn is_same(&self, other: &Self) -> bool {
         self.owner == other.owner
-            && (self.token.is_none() || other.token.is_none() || self.token == other.token)
+            && match (self.token, other.token) {
+                (Some(own), Some(token)) => own == token,
+                _ => self.node.is_none() || other.node.is_none() || self.node == other.node,
+            }
     }
 
     /// When it held the key no longer, by what it was told; `None` for one without expiry.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::event::{Event, EventKind};
 use super::found::{Certainty, Found, Holder, LockFinding};
-use super::hold::{Hold, Lost, stranger};
+use super::hold::{Fit, Hold, Lost, stranger};
 use super::pauses::Pauses;
 use super::ratios::{Ratios, percent};
 use super::{LONG_PERCENT, Rules};
@@ -14,6 +14,8 @@ use crate::core::time::{Span, Timestamp};
 
 /// How many former holders of a key are watched at once; the oldest goes first.
 const FORMER: usize = 8;
+/// By how much a lock server may be late in telling of the end of a lease: it looks for those from time to time.
+const EXPIRE_LATE: Span = Span::from_secs(1);
 
 /// What is known beside the keys.
 pub(super) struct Around<'a> {
@@ -21,14 +23,16 @@ pub(super) struct Around<'a> {
     pub pauses: &'a Pauses,
     /// Failovers that concern every key, by time.
     pub failovers: &'a VecDeque<Timestamp>,
+    /// What the history's clock ticks in, as far as it is known.
+    pub tick: Span,
     pub overall: &'a mut Ratios,
     pub out: &'a mut dyn FnMut(Found),
     /// Whether the order of some events of the key is not known, so that nothing of it is proven.
     pub is_blurred: bool,
     /// How often the key was got, as far as the history shows.
     pub grants: &'a mut u64,
-    /// Releases, renewals and writes by owners that held no lock then, as far as the history shows: it may begin after
-    /// them.
+    /// Releases, renewals and writes by owners that held no lock then on that node, as far as the history shows: it may
+    /// begin after them.
     pub unknown: &'a mut u64,
 }
 
@@ -44,7 +48,13 @@ impl Around<'_> {
     }
 
     fn certainty(&self, by: Span, a: Option<&Arc<str>>, b: Option<&Arc<str>>) -> Certainty {
-        if by <= self.skew(a, b) { Certainty::Possible } else { Certainty::Proven }
+        let is_explained = by < self.skew(a, b).plus(self.tick);
+        if is_explained { Certainty::Possible } else { Certainty::Proven }
+    }
+
+    /// Counts what comes from a node on which its owner is not shown to have held the key.
+    fn count_elsewhere(&mut self, whose: Option<(Fit, Place)>) {
+        *self.unknown += u64::from(matches!(whose, Some((Fit::Elsewhere, _))));
     }
 }
 
@@ -74,6 +84,41 @@ struct Busy {
     /// Those who held it before, by when they acquired it.
     former: VecDeque<Hold>,
     failover: Option<Timestamp>,
+}
+
+/// One of those that hold or held the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Held,
+    Former(usize),
+}
+
+impl Busy {
+    /// Whose an event is, and by what: of those that it fits best the newest. What is refused on another node than that of
+    /// the hold is refused since the hold is another's.
+    fn whose(&self, event: &Event) -> Option<(Fit, Place)> {
+        let former = self.former.iter().enumerate().map(|(i, hold)| (hold, Place::Former(i)));
+        let all = former.chain(self.held.iter().map(|held| (held, Place::Held)));
+        all.filter_map(|(hold, place)| Some((hold.fit(event)?, place)))
+            .filter(|(fit, _)| event.done || *fit != Fit::Elsewhere)
+            .max_by_key(|(fit, _)| *fit)
+    }
+
+    fn former_at(&mut self, whose: Option<(Fit, Place)>) -> Option<&mut Hold> {
+        match whose {
+            Some((_, Place::Former(i))) => self.former.get_mut(i),
+            _ => None,
+        }
+    }
+
+    /// The lease that ended without a word of the lock server, the newest of those that an end which it tells of may
+    /// mean.
+    fn ended_untold(&mut self, event: &Event) -> Option<&mut Hold> {
+        let fit = self.whose(event).map(|(fit, _)| fit);
+        let is_meant = |hold: &Hold| event.owner.is_none() || fit.is_some() && hold.fit(event) == fit;
+        let is_untold = |hold: &Hold| hold.lost == Some(Lost::Lapsed) && !hold.has_expired;
+        self.former.iter_mut().rev().find(|hold| is_untold(hold) && is_meant(hold))
+    }
 }
 
 impl KeyState {
@@ -141,6 +186,9 @@ impl KeyState {
                 let found = of_hold(LockFinding::LostAtFailover, key, from, held);
                 around.tell(Found { certainty: Certainty::Possible, ..found });
             }
+            if held.lost.is_some() {
+                busy.former.extend(busy.held.take());
+            }
         }
         self.settle(key, now, around, true);
     }
@@ -152,7 +200,7 @@ impl KeyState {
     fn acquire(&mut self, event: &Event, around: &mut Around<'_>, stolen: bool) {
         let busy = self.busy.get_or_insert_default();
         if let Some(held) = &mut busy.held
-            && held.is_of(event)
+            && held.fit(event).is_some_and(|fit| fit != Fit::Elsewhere)
         {
             // The same holder again: its lease begins anew. One that is at work need not ask, so that it had vanished
             // until now if it was silent for so long.
@@ -183,14 +231,15 @@ impl KeyState {
             judge_lease_end(&mut held, &event.key, event.at, around);
             judge_silence(&held, &event.key, event.at, around);
             let skew = around.skew(held.node.as_ref(), event.node.as_ref());
-            held.lost = Some(match held.lease_end() {
+            let lost = match held.lease_end() {
                 // There was nothing left to be stolen.
                 Some(end) if end.plus(skew) < event.at => Lost::Lapsed,
                 _ if stolen => Lost::Stolen,
                 Some(end) if end <= event.at.plus(skew) => Lost::Lapsed,
                 _ if is_lost_at_failover(&held, busy.failover, event.at, around) => Lost::Failover,
                 _ => Lost::GivenAgain,
-            });
+            };
+            held.lost.get_or_insert(lost);
             busy.former.push_back(held);
         }
         busy.failover = None;
@@ -232,8 +281,10 @@ impl KeyState {
 
     fn renew(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
+        let whose = busy.whose(event);
+        around.count_elsewhere(whose);
         if let Some(held) = &mut busy.held
-            && held.is_of(event)
+            && matches!(whose, Some((_, Place::Held)))
         {
             judge_lease_end(held, &event.key, event.at, around);
             if let Some(end) = held.lease_end().filter(|end| event.done && event.at > *end) {
@@ -243,14 +294,11 @@ impl KeyState {
             if event.done {
                 extend(held, event, around)
             } else {
-                // It is told that the lock is its own no longer.
-                lost_at_failover(held, busy.failover, event, around);
-                held.let_go(event.at);
-                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
+                refused(held, busy.failover, event, around);
             }
             return;
         }
-        let first = match busy.former.iter_mut().rev().find(|h| h.is_of(event)) {
+        let first = match busy.former_at(whose) {
             Some(former) => {
                 former.sign(event.at);
                 match former.lease_end() {
@@ -283,18 +331,22 @@ impl KeyState {
 
     fn release(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
-        if let Some(mut held) = busy.held.take_if(|held| held.is_of(event)) {
-            judge_lease_end(&mut held, &event.key, event.at, around);
-            used(&mut held, event, &mut self.ratios, around);
-            if !event.done {
-                lost_at_failover(&held, busy.failover, event, around);
-                around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
+        let whose = busy.whose(event);
+        around.count_elsewhere(whose);
+        if let (Some(held), Some((_, Place::Held))) = (&mut busy.held, whose) {
+            judge_lease_end(held, &event.key, event.at, around);
+            used(held, event, &mut self.ratios, around);
+            match event.done {
+                true => held.let_go(event.at),
+                false => refused(held, busy.failover, event, around),
             }
-            held.let_go(event.at);
-            busy.former.push_back(held);
+            // One that lost it while its lease ran may yet be seen to hold it.
+            if held.lost.is_none() {
+                busy.former.extend(busy.held.take());
+            }
             return;
         }
-        let former = busy.former.iter_mut().rev().find(|h| h.is_of(event));
+        let former = busy.former_at(whose);
         let is_known = former.is_some();
         let first = match former {
             Some(former) => {
@@ -304,12 +356,21 @@ impl KeyState {
             }
             None => stranger(event),
         };
-        let met_another = busy.held.is_some();
-        let met = busy.held.as_ref().filter(|held| event.done && event.at > held.acquired);
+        // After the end of the other's lease there was nothing left to delete; close to it, there may have been.
+        let there = busy.held.as_ref().filter(|held| {
+            let nodes = (event.node.as_ref(), held.node.as_ref());
+            held.holds_until().is_none_or(|end| {
+                let after = event.at.since(end);
+                event.at < end || around.certainty(after, nodes.0, nodes.1) == Certainty::Possible
+            })
+        });
+        let met_another = there.is_some();
+        let met = there.filter(|held| event.done && event.at > held.acquired);
         let robbed = met.map(|held| {
             let skew = around.skew(event.node.as_ref(), held.node.as_ref());
             let is_over = first.lease_end.is_some_and(|end| end.plus(skew) < event.at);
-            (event.at.since(held.acquired) > skew, is_over)
+            let holds = held.holds_at(event.at);
+            (holds && event.at.since(held.acquired) > skew, is_over || !holds)
         });
         if let Some((true, _)) = robbed
             && let Some(mut held) = busy.held.take()
@@ -318,7 +379,7 @@ impl KeyState {
             held.lost = Some(Lost::Robbed);
             busy.former.push_back(held);
         } else if let (Some((false, true)), Some(held)) = (robbed, &busy.held) {
-            // What it deleted was its own no longer; by the clocks it may have been nobody's yet.
+            // What it deleted was its own no longer; by the clocks it may have been nobody's, yet or any more.
             foreign(LockFinding::ForeignRelease, event, first, held, around);
         } else if is_known && !(event.done && met_another) {
             around.tell(found(LockFinding::OwnerMismatch, event, first));
@@ -329,7 +390,9 @@ impl KeyState {
 
     fn write(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
-        let mut held = busy.held.as_mut().filter(|h| h.is_of(event));
+        let whose = busy.whose(event);
+        around.count_elsewhere(whose);
+        let mut held = busy.held.as_mut().filter(|_| matches!(whose, Some((_, Place::Held))));
         let is_held = held.is_some();
         // Nobody has got it since; but a write after the end of a lease is how two come to write.
         if let Some((held, lease)) = held.as_mut().and_then(|held| held.lease.map(|lease| (held, lease)))
@@ -337,7 +400,10 @@ impl KeyState {
         {
             judge_length(held, event, percent(event.at.since(held.lease_from), lease), around);
         }
-        let hold = held.or_else(|| busy.former.iter_mut().rev().find(|h| h.is_of(event)));
+        let hold = match whose {
+            Some((_, Place::Former(i))) => busy.former.get_mut(i),
+            _ => held,
+        };
         // Of one that lost the key without letting go, the time in which two held it tells.
         let is_told = is_held || hold.as_ref().is_some_and(|hold| hold.lost.is_some());
         let holder = match hold {
@@ -368,23 +434,43 @@ impl KeyState {
                 };
                 around.tell(found);
             }
+            // When a token was first seen says most of an older one.
+            Some(seen) if token == seen.token => {}
             _ => self.written = Some(mark),
         }
     }
 
     fn expire(&mut self, event: &Event, around: &mut Around<'_>) {
         let busy = self.busy.get_or_insert_default();
-        // One without an owner, close to when the key was got, is of the lease before it.
-        let is_of_this = |held: &Hold| {
-            let skew = around.skew(held.node.as_ref(), event.node.as_ref());
-            held.is_of(event) || (held.is_meant(event) && event.at.since(held.acquired) > skew)
+        let is_held = match (&busy.held, &event.owner) {
+            (None, _) => false,
+            (Some(_), Some(_)) => matches!(busy.whose(event), Some((_, Place::Held))),
+            // One that names nobody, close to when the key was got, is of the lease before it.
+            (Some(held), None) => {
+                event.at.since(held.acquired) > around.skew(held.node.as_ref(), event.node.as_ref())
+            }
         };
-        if let Some(mut held) = busy.held.take_if(|held| is_of_this(held)) {
+        let is_due = is_held && busy.held.as_ref().is_some_and(|held| is_over(held, event, around));
+        if !is_due && let Some(former) = busy.ended_untold(event) {
+            // It may be late. If it is very late, it may be the other one's, too.
+            let skew = around.skew(former.node.as_ref(), event.node.as_ref());
+            let late = former.lease_end().map(|end| event.at.since(end));
+            former.has_expired = true;
+            if let Some(held) = busy.held.as_ref().filter(|_| is_held)
+                && late.is_some_and(|late| late > EXPIRE_LATE.plus(skew))
+            {
+                let lasted = held.lease_end().map(|end| end.since(event.at));
+                let found = of_hold(LockFinding::LetGoEarly, &event.key, event.at, held);
+                around.tell(Found { certainty: Certainty::Possible, lasted, ..found });
+            }
+            return;
+        }
+        if let Some(mut held) = busy.held.take_if(|_| is_held) {
             judge_silence(&held, &event.key, event.at, around);
-            let skew = around.skew(held.node.as_ref(), event.node.as_ref());
+            held.has_expired = true;
             held.lost = Some(match held.lease_end() {
                 // Its holder was not told, and goes by the lease that it was given.
-                Some(end) if event.at.plus(skew) < end => Lost::LetGo(event.at),
+                Some(_) if !is_due => Lost::LetGo(event.at),
                 _ => {
                     let lease = event.at.since(held.lease_from);
                     held.lease = Some(held.lease.map_or(lease, |stated| stated.min(lease)));
@@ -414,8 +500,11 @@ impl KeyState {
             let mut is_told = others.peek().is_some_and(|next| unbounded(&front, next, key, now, around));
             others.for_each(|other| is_told |= window(&front, other, key, now, around));
             if let (Some(Lost::LetGo(at)), false) = (front.lost, is_told) {
-                let left = front.lease_end().map(|end| end.since(at));
-                around.tell(Found { lasted: left, ..of_hold(LockFinding::LetGoEarly, key, at, &front) });
+                let lasted = front.lease_end().map(|end| end.since(at));
+                let node = front.node.as_ref();
+                let certainty = lasted.map_or(Certainty::Proven, |left| around.certainty(left, node, node));
+                let found = of_hold(LockFinding::LetGoEarly, key, at, &front);
+                around.tell(Found { certainty, lasted, ..found });
             }
         }
         if busy.held.is_none() && busy.former.is_empty() {
@@ -448,8 +537,10 @@ fn window(front: &Hold, other: &Hold, key: &str, now: Timestamp, around: &mut Ar
     if until <= from || front.is_same(other) {
         return false;
     }
-    let certainty = match front.owner == other.owner && front.last_sign <= other.acquired {
-        // An owner with a new token may have asked anew, and have let go of the old one.
+    let has_tokens = front.token.is_some() && other.token.is_some();
+    let certainty = match front.owner == other.owner && (!has_tokens || front.last_sign <= other.acquired) {
+        // An owner with a new token may have asked anew, and have let go of the old one; one on another node may be the
+        // same one.
         true => Certainty::Possible,
         false => around.certainty(until.since(from), front.node.as_ref(), other.node.as_ref()),
     };
@@ -517,13 +608,23 @@ fn failed_over(
     of_key.into_iter().chain(around.failovers.iter().copied()).any(|t| from <= t && t <= until)
 }
 
-/// Its lock is gone while its lease runs, nobody is shown to have got it, and a failover says why.
-fn lost_at_failover(held: &Hold, of_key: Option<Timestamp>, event: &Event, around: &mut Around<'_>) {
+/// Whether its lease was over at an event, or by the clocks may have been. One without expiry ends whenever it is told.
+fn is_over(held: &Hold, event: &Event, around: &Around<'_>) -> bool {
     let skew = around.skew(held.node.as_ref(), event.node.as_ref());
-    let is_running = held.end.is_none() && held.lease_end().is_none_or(|end| event.at.plus(skew) < end);
+    held.lease_end().is_none_or(|end| end <= event.at.plus(skew))
+}
+
+/// It is told that the lock is its own no longer. While its lease runs, and where nobody is shown to have got it, the lock
+/// server has let it go; a failover may say why.
+fn refused(held: &mut Hold, of_key: Option<Timestamp>, event: &Event, around: &mut Around<'_>) {
+    let is_running = held.end.is_none() && (held.lease.is_none() || !is_over(held, event, around));
     if is_running && is_lost_at_failover(held, of_key, event.at, around) {
         around.tell(found(LockFinding::LostAtFailover, event, held.holder()));
+    } else if is_running {
+        held.lost = Some(Lost::LetGo(event.at));
     }
+    around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
+    held.let_go(event.at);
 }
 
 /// What befell one holder, without an event of its own.
@@ -546,7 +647,7 @@ fn of_hold(finding: LockFinding, key: &str, at: Timestamp, held: &Hold) -> Found
 /// Its lease begins anew.
 fn extend(held: &mut Hold, event: &Event, around: &mut Around<'_>) {
     held.sign(event.at);
-    held.end = None;
+    (held.end, held.lost) = (None, None);
     held.lease_from = event.at;
     (held.is_judged, held.is_told_long) = (false, false);
     let did_expire = held.lease.is_some();
@@ -561,11 +662,14 @@ fn extend(held: &mut Hold, event: &Event, around: &mut Around<'_>) {
 /// Somebody did something to a key that another held.
 fn foreign(finding: LockFinding, event: &Event, first: Holder, held: &Hold, around: &mut Around<'_>) {
     let (node, theirs) = (event.node.as_ref(), held.node.as_ref());
-    // Close to either end of what the other held, clocks may explain it.
+    // Close to either end of what the other held, clocks may explain it; and one of the same name may be the same one.
     let since = event.at.since(held.acquired);
-    let left = held.holds_until().map(|end| end.since(event.at)).filter(|left| left.micros() > 0);
-    let by = left.map_or(since, |left| since.min(left));
-    let certainty = around.certainty(by, node, theirs);
+    let by = held.holds_until().map_or(since, |end| since.min(end.since(event.at).abs()));
+    let is_told_apart = first.owner != held.owner || event.token.is_some() && held.token.is_some();
+    let certainty = match is_told_apart {
+        true => around.certainty(by, node, theirs),
+        false => Certainty::Possible,
+    };
     let second = Some(held.holder());
     around.tell(Found { certainty, second, ..found(finding, event, first) });
 }
@@ -600,7 +704,8 @@ fn judge_length(held: &mut Hold, event: &Event, percent: u32, around: &mut Aroun
 }
 
 fn late(holder: Holder, event: &Event, by: Span, around: &mut Around<'_>) {
-    around.tell(Found { lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
+    let certainty = around.certainty(by, holder.node.as_ref(), event.node.as_ref());
+    around.tell(Found { certainty, lasted: Some(by), ..found(LockFinding::LateRenewal, event, holder) });
 }
 
 /// Looks whether one without expiry has given no sign for so long that it has vanished.

@@ -25,10 +25,17 @@ enum Who {
     Node(Arc<str>),
 }
 
+/// A pause, and the node that told of it.
+#[derive(Debug)]
+struct Stood {
+    pause: Pause,
+    node: Option<Arc<str>>,
+}
+
 /// The newest pauses.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    of: HashMap<Who, VecDeque<Pause>>,
+    of: HashMap<Who, VecDeque<Stood>>,
     /// Whose they are and when they began, the oldest first.
     whose: VecDeque<(Who, Timestamp)>,
 }
@@ -42,7 +49,7 @@ impl Pauses {
             (None, None) => return,
         };
         let of_one = self.of.entry(who.clone()).or_default();
-        of_one.push_back(pause);
+        of_one.push_back(Stood { pause, node: node.cloned() });
         if of_one.len() > OF_ONE {
             of_one.pop_front();
         }
@@ -51,7 +58,7 @@ impl Pauses {
             && let Some((who, at)) = self.whose.pop_front()
             && let Some(pauses) = self.of.get_mut(&who)
         {
-            pauses.retain(|p| p.at > at);
+            pauses.retain(|stood| stood.pause.at > at);
             if pauses.is_empty() {
                 self.of.remove(&who);
             }
@@ -65,7 +72,9 @@ impl Pauses {
         }
         let of_owner = self.of.get(&Who::Owner(owner.to_owned()));
         let of_node = node.and_then(|node| self.of.get(&Who::Node(node.clone())));
-        let all = of_owner.into_iter().chain(of_node).flatten();
-        all.filter(|p| p.at <= at && at <= p.at.plus(p.lasted)).max_by_key(|p| p.lasted).copied()
+        // Holders of one name on two nodes do not stand still together.
+        let is_there = |stood: &&Stood| stood.node.is_none() || node.is_none() || stood.node.as_ref() == node;
+        let all = of_owner.into_iter().chain(of_node).flatten().filter(is_there).map(|stood| stood.pause);
+        all.filter(|p| p.at <= at && at <= p.at.plus(p.lasted)).max_by_key(|p| p.lasted)
     }
 }

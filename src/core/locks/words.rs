@@ -5,6 +5,14 @@ use super::found::{Certainty, Found, Holder, LockFinding, in_words};
 impl Found {
     /// What happened, who was in it and how long.
     pub fn in_words(&self) -> String {
+        // Of two of one name, what tells them apart is their node, unless both have tokens.
+        let is_one_name = self.second.as_ref().is_some_and(|second| {
+            second.owner == self.first.owner && (second.token.is_none() || self.first.token.is_none())
+        });
+        let in_words = |holder: &Holder| match &holder.node {
+            Some(node) if is_one_name => format!("{} on {node}", in_words(holder)),
+            _ => in_words(holder),
+        };
         let first = in_words(&self.first);
         let second = self.second.as_ref().map(in_words).unwrap_or_default();
         let lasted = self.lasted.map(|span| span.to_string()).unwrap_or_default();
@@ -36,6 +44,9 @@ impl Found {
                     lease_ran(&self.first)
                 ),
             },
+            LockFinding::LetGoEarly if self.lasted.is_none() => {
+                format!("the lock server let it go, though the lock of {first} does not expire")
+            }
             LockFinding::LetGoEarly => {
                 format!("the lock server let it go {lasted} before the lease of {first} ended")
             }
