@@ -82,6 +82,14 @@ pub const FATES: [Fate; 23] = [
 ];
 
 impl Fate {
+    /// What a history cannot show for sure of it.
+    pub fn leaves_open(self) -> &'static [LockFinding] {
+        match self {
+            Self::IsToldAtRenewal => &[LockFinding::LetGoEarly],
+            _ => &[],
+        }
+    }
+
     /// What must be found of it.
     pub fn found(self) -> &'static [LockFinding] {
         use LockFinding::*;
@@ -94,7 +102,7 @@ impl Fate {
             | Self::StolenFromInVain => &[],
             Self::ExpiresEarly | Self::RenewsAfterRelease => &[GrantedTwice],
             Self::WritesAfterRelease => &[ForeignWrite],
-            Self::IsToldAtRenewal => &[LetGoEarly, OwnerMismatch],
+            Self::IsToldAtRenewal => &[OwnerMismatch],
             Self::Outlives => &[LeaseOutlived, LongHold, OwnerMismatch],
             Self::DeletesTheNext => &[LeaseOutlived, ForeignRelease, LongHold, OwnerMismatch],
             Self::DeletesTheNextAndAThirdComes => {

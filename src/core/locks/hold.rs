@@ -23,6 +23,9 @@ pub(super) enum Lost {
     GivenAgain,
     /// The lock server let it go then, before the lease ended.
     LetGo(Timestamp),
+    /// Its holder was refused then, before the lease ended: the lock was gone, or it was asked a second time, or what was
+    /// asked for failed in another way.
+    Refused(Timestamp),
 }
 
 /// By what an event is known to be a holder's, the surest last. A name alone tells two holders of it not apart.

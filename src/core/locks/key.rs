@@ -499,10 +499,13 @@ impl KeyState {
             let mut others = busy.former.iter().chain(&busy.held).peekable();
             let mut is_told = others.peek().is_some_and(|next| unbounded(&front, next, key, now, around));
             others.for_each(|other| is_told |= window(&front, other, key, now, around));
-            if let (Some(Lost::LetGo(at)), false) = (front.lost, is_told) {
+            if let (Some(lost @ (Lost::LetGo(at) | Lost::Refused(at))), false) = (front.lost, is_told) {
                 let lasted = front.lease_end().map(|end| end.since(at));
                 let node = front.node.as_ref();
-                let certainty = lasted.map_or(Certainty::Proven, |left| around.certainty(left, node, node));
+                let certainty = match lost {
+                    Lost::Refused(_) => Certainty::Possible,
+                    _ => lasted.map_or(Certainty::Proven, |left| around.certainty(left, node, node)),
+                };
                 let found = of_hold(LockFinding::LetGoEarly, key, at, &front);
                 around.tell(Found { certainty, lasted, ..found });
             }
@@ -577,7 +580,7 @@ fn two(lost: Lost, certainty: Certainty, key: &str, front: &Hold, other: &Hold, 
             Lost::Robbed => LockFinding::HeldAfterForeignRelease,
             Lost::Failover => LockFinding::LostAtFailover,
             Lost::Stolen => LockFinding::HeldAfterSteal,
-            Lost::GivenAgain | Lost::LetGo(_) => LockFinding::GrantedTwice,
+            Lost::GivenAgain | Lost::LetGo(_) | Lost::Refused(_) => LockFinding::GrantedTwice,
         },
         certainty,
         key: key.to_owned(),
@@ -621,7 +624,7 @@ fn refused(held: &mut Hold, of_key: Option<Timestamp>, event: &Event, around: &m
     if is_running && is_lost_at_failover(held, of_key, event.at, around) {
         around.tell(found(LockFinding::LostAtFailover, event, held.holder()));
     } else if is_running {
-        held.lost = Some(Lost::LetGo(event.at));
+        held.lost = Some(Lost::Refused(event.at));
     }
     around.tell(found(LockFinding::OwnerMismatch, event, held.holder()));
     held.let_go(event.at);

@@ -44,6 +44,12 @@ impl Found {
                     lease_ran(&self.first)
                 ),
             },
+            LockFinding::LetGoEarly if self.certainty == Certainty::Possible => match self.lasted {
+                Some(left) => {
+                    format!("the lock of {first} may have been let go {left} before its lease ended")
+                }
+                None => format!("the lock of {first} may have been let go, though it does not expire"),
+            },
             LockFinding::LetGoEarly if self.lasted.is_none() => {
                 format!("the lock server let it go, though the lock of {first} does not expire")
             }
