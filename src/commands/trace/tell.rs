@@ -103,6 +103,7 @@ fn left(arrival: &Arrival<'_>, first: crate::core::time::Timestamp) -> String {
         Some(rows) => {
             let order = rows.order;
             let after = arrival.line.map(|line| match arrival.late() {
+                Some(late) if arrival.has_rival => format!(" {} before", lapse(late)),
                 Some(late) => format!(" {} before (clocks differ)", lapse(late)),
                 None => format!(" after {}", lapse(order.created_at.since(line.at))),
             });

@@ -92,11 +92,10 @@ impl Arrival<'_> {
 
     /// Whether its line was answered as if it had done something, and no order is there that it can have written.
     pub fn left_nothing(&self) -> bool {
-        let is_done = |line: &AccessLine| !line.is_lost() && !line.is_refused();
         self.order.is_none()
             && self.again.is_none()
             && self.repeats.is_none()
-            && self.line.is_some_and(is_done)
+            && self.line.is_some_and(AccessLine::is_done)
     }
 
     /// What it is called, and several of it.

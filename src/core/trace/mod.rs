@@ -12,6 +12,7 @@ pub mod fit;
 pub mod guards;
 pub mod matching;
 pub mod redelivery;
+pub mod rivals;
 pub mod shape;
 pub mod words;
 
