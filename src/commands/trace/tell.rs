@@ -22,6 +22,7 @@ const ARRIVALS: usize = 100;
 pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Report {
     let report = Report::new(json!(null)).title(&traced.title);
     if traced.trace.purchases.intents().is_empty() {
+        let report = traced.orphaned().into_iter().fold(report, |report, found| report.line(found + "."));
         return report.line("No order is in scope: is the name right?");
     }
     let ended = |found: String| if found.ends_with('?') { found } else { found + "." };

@@ -119,8 +119,13 @@ pub fn captures<'a>(rows: &OrderRows<'a>) -> impl Iterator<Item = &'a Charge<'a>
 
 /// Tickets that an order brought: its consumed ticket messages; where its status alone says so, one.
 pub fn tickets(rows: &OrderRows<'_>) -> u64 {
-    let issued = rows.messages.iter().filter(|m| is_consumed(m) && m.topic == TICKET_TOPIC).count() as u64;
+    let issued = rows.messages.iter().filter(|m| is_ticket(m)).count() as u64;
     issued.max(u64::from(rows.order.status == OrderStatus::Ticketed))
+}
+
+/// Whether a message brought a ticket.
+pub fn is_ticket(message: &Message) -> bool {
+    is_consumed(message) && message.topic == TICKET_TOPIC
 }
 
 pub fn is_consumed(message: &Message) -> bool {
