@@ -38,22 +38,31 @@ pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Repor
         Wanted::Scope(_) => "every purchase and arrival",
         Wanted::Intent(..) | Wanted::Order(..) => "all of it",
     };
-    report.line(format!("With {of}, as a workbook (or html, csv, json):")).command(again(
-        config,
-        &[],
-        "--format xlsx --output trace.xlsx",
-    ))
+    report
+        .line(format!("With {of}, as a workbook (or html, csv, json):"))
+        .command(leaving(config, "--format xlsx --output trace.xlsx"))
+}
+
+/// What was typed, to leave in another way. Under pseudonyms nobody is named: whoever types it does.
+fn leaving(config: &Config, rest: &str) -> String {
+    const PEOPLE: [(&str, &str); 2] = [("--user", "USER "), ("--session", "SESSION ")];
+    let line = &config.line;
+    if !line.iter().any(|word| word == "--redact") {
+        return again(config, &[], rest);
+    }
+    let is_typed = |flag: &str| line.iter().any(|word| word.split('=').next() == Some(flag));
+    let people = PEOPLE.iter().filter(|(flag, _)| is_typed(flag));
+    let people: Vec<_> = people.flat_map(|(flag, who)| [*flag, " ", who]).collect();
+    again(config, &PEOPLE.map(|(flag, _)| flag), &format!("{}{rest}", people.concat()))
 }
 
 /// `… and 3 more …`, and what lists them.
 fn more(config: &Config, report: Report, all: usize, listed: usize, what: &str, sheet: &str) -> Report {
     match all.saturating_sub(listed) {
         0 => report,
-        more => report.line(format!("… and {}:", count(more, &format!("more {what}")))).command(again(
-            config,
-            &[],
-            &format!("--format csv --sheet {sheet}"),
-        )),
+        more => report
+            .line(format!("… and {}:", count(more, &format!("more {what}"))))
+            .command(leaving(config, &format!("--format csv --sheet {sheet}"))),
     }
 }
 
