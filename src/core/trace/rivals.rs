@@ -46,9 +46,16 @@ pub fn rivalled(
     for (order, writer) in line_of.iter().enumerate() {
         writer.iter().for_each(|writer| order_of[writer.line] = Some(order));
     }
+    let named_by = |order: usize| named_later[order].map(|line: usize| &lines[line].0);
+    let least = |(order, writer): (usize, &Option<Writer>)| {
+        let (row, own) = (orders[order].order, &lines[writer.as_ref()?.line].0);
+        // Ids do not tell for a line that cannot have written it.
+        is_open_within(own, row.created_at, WAYS[0].0, WAYS[1].1).then(|| evidence(row, own, named_by(order)))
+    };
+    let least: Vec<_> = line_of.iter().enumerate().map(|writer| least(writer).unwrap_or_default()).collect();
     let mut rivalled = vec![false; orders.len()];
     for (from, to) in WAYS {
-        let way = Way { orders, lines, line_of, named_later, order_of: &order_of, from, to };
+        let way = Way { orders, lines, line_of, named_later, order_of: &order_of, least: &least, from, to };
         // What wrote nothing stands behind the orders. Whatever leads to it comes from any of them.
         let around = on_circles(orders.len() + 1, |node, at| {
             if node == orders.len() { (at < node).then_some((at, at + 1)) } else { way.next(node, at) }
@@ -65,6 +72,8 @@ struct Way<'m> {
     line_of: &'m [Option<Writer>],
     named_later: &'m [Option<usize>],
     order_of: &'m [Option<usize>],
+    /// What an order's ids have to say of a rival.
+    least: &'m [Evidence],
     from: Span,
     to: Span,
 }
@@ -75,7 +84,8 @@ impl Way<'_> {
     fn next(&self, order: usize, at: usize) -> Option<(usize, usize)> {
         let own = self.line_of[order]?;
         let written = self.orders[order].order.created_at;
-        let first = self.lines.partition_point(|(line, _)| line.at < written.minus(NEAR)).max(at);
+        let near = || self.lines.partition_point(|(line, _)| line.at < written.minus(NEAR));
+        let first = if at == 0 { near() } else { at };
         let near = self.lines.iter().enumerate().skip(first);
         let mut near = near.take_while(|(_, (line, _))| line.at <= written.minus(self.from));
         let (rival, _) = near.find(|(line, _)| self.is_rival(order, own, *line))?;
@@ -85,24 +95,14 @@ impl Way<'_> {
 
     fn is_rival(&self, order: usize, own: Writer, line: usize) -> bool {
         let row = self.orders[order].order;
-        let (other, own_line) = (&self.lines[line].0, &self.lines[own.line].0);
-        let named_later = self.named_later[order];
-        let may_be = |line: &AccessLine| self.may_be_open(line, row.created_at);
-        if line == own.line
-            || !may_be(other)
-            || !(may_have_written(other) || named_later == Some(line))
-            || (own.basis == Basis::Order && own_line.at < other.at)
-        {
-            return false;
-        }
-        let named_by = named_later.map(|line| &self.lines[line].0);
-        let says = |line| evidence(row, line, named_by);
-        // Ids do not tell for a line that cannot have written it.
-        says(other) >= says(own_line) || !is_open_within(own_line, row.created_at, WAYS[0].0, WAYS[1].1)
-    }
-
-    fn may_be_open(&self, line: &AccessLine, at: Timestamp) -> bool {
-        is_open_within(line, at, self.from, self.to)
+        let (other, named_later, least) = (&self.lines[line].0, self.named_later[order], self.least[order]);
+        let is_before = || own.basis != Basis::Order || other.at <= self.lines[own.line].0.at;
+        let says = || evidence(row, other, named_later.map(|line| &self.lines[line].0));
+        line != own.line
+            && is_open_within(other, row.created_at, self.from, self.to)
+            && (may_have_written(other) || named_later == Some(line))
+            && is_before()
+            && (least == Evidence::default() || says() >= least)
     }
 }
 
