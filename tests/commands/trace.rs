@@ -57,11 +57,16 @@ fn pseudonyms_stand_for_people_as_in_a_report(site: &Site) {
     let access = format!("{folder}/access.csv");
     let line = ["trace", "--show", "S-204", "--access", &access, "--redact"];
     nobody(&site.run(&line).ends(0).stdout);
+    // Nor does what is proposed name whom it was asked for.
+    let plain = site.json(&line[..5]);
+    let user = plain["sheets"]["purchases"][0]["user_id"].as_str().unwrap();
+    let told = site.run(&[&line[..], &["--user", user]].concat()).ends(0).stdout;
+    assert!(told.contains("--redact --user USER --format xlsx"), "{told}");
+    nobody(&told);
     let json = site.run(&[&line[..], &["--json"]].concat()).ends(0);
     nobody(&json.stdout);
     let json = json.json();
     assert_eq!(json["redacted"], true);
-    let plain = site.json(&line[..5]);
     for member in ["sources", "guards", "surplus", "series", "orders"] {
         assert_eq!(json[member], plain[member], "{member}");
     }

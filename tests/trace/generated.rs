@@ -55,7 +55,7 @@ fn played(buyers: &[Vec<Tap>], says: Says) -> (Book, Vec<AccessLine>, BTreeMap<S
                     source: source.to_string(),
                     attempt: n as i64 + 1,
                     // What left nothing was refused; else a line could be any order's.
-                    status: Some(if *wrote { 201 } else { 503 }),
+                    status: Some(if *wrote { 201 } else { 409 }),
                     latency: None,
                     trace_id: (says == Says::Trace).then(|| name.clone()),
                     idempotency_key: (says == Says::Key).then(|| name.as_str().into()),

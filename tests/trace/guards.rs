@@ -124,6 +124,37 @@ fn a_capture_without_an_order_and_one_in_another_currency_are_too_much_beside_an
 }
 
 #[test]
+fn a_ticket_without_an_order_is_told_and_too_much_beside_another() {
+    let mut book = Book::new();
+    book.order("A", 0, "PAID");
+    book.message("M-1", "A", "ticket.issue", "CONSUMED").order_id = Some("GONE".into());
+    let found =
+        |book: &Book| traced(book, &[], &options(), |trace| (trace.surplus.tickets, trace.orphaned.tickets));
+    assert_eq!(found(&book), (0, 1), "it is the only one");
+    book.message("M-2", "A", "ticket.issue", "CONSUMED");
+    book.message("M-3", "A", "ticket.issue", "CONSUMED").order_id = None;
+    assert_eq!(found(&book), (2, 2));
+    book.message("M-4", "A", "ticket.issue", "DEAD").order_id = None;
+    book.message("M-5", "A", "order.cancel", "CONSUMED").order_id = None;
+    assert_eq!(found(&book), (2, 2), "neither brought one");
+}
+
+#[test]
+fn what_buyers_without_any_order_paid_and_were_given_is_told() {
+    let mut book = Book::new();
+    book.order("A", 0, "PENDING_PAYMENT");
+    let payment = book.payment("P-9", "GONE", 1, "CAPTURED");
+    (payment.user_id, payment.session_id) = ("other".into(), Some("theirs".into()));
+    let message = book.message("M-9", "GONE", "ticket.issue", "CONSUMED");
+    (message.user_id, message.session_id) = (Some("other".into()), Some("theirs".into()));
+    traced(&book, &[], &options(), |trace| {
+        assert_eq!(trace.purchases.intents().len(), 1);
+        assert_eq!(trace.orphaned, of(0, 1, 1, 0));
+        assert_eq!(trace.surplus, of(0, 0, 0, 0));
+    });
+}
+
+#[test]
 fn a_message_key_that_two_purchases_share_was_still_worked_off_twice() {
     let mut book = Book::new();
     for (id, seconds, session) in [("A", 0, "phone"), ("B", 100, "laptop")] {

@@ -326,6 +326,116 @@ fn a_repeat_that_is_answered_with_the_order_did_not_write_it() {
     assert_eq!(came(&book, &both), [wrote("r1", "A"), again("r2")]);
 }
 
+/// For each order its request and attempt, and whether it may be another's.
+fn doubted(book: &Book, lines: &[AccessLine]) -> Vec<(String, String, i64, bool)> {
+    traced(book, lines, &options(), |trace| {
+        let all = trace.purchases.arrivals(0, &trace.options.sources);
+        let with_order = all.iter().filter_map(|a| Some((a.order?, a)));
+        let found = with_order.map(|(rows, a)| {
+            let request = a.line.map(|l| l.request_id.clone()).unwrap_or_default();
+            (rows.order.order_id.to_string(), request, a.attempt, a.has_rival)
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort();
+        found
+    })
+}
+
+fn of(order: &str, request: &str, attempt: i64, has_rival: bool) -> (String, String, i64, bool) {
+    (order.to_owned(), request.to_owned(), attempt, has_rival)
+}
+
+fn answered(status: i64, took: i64, line: AccessLine) -> AccessLine {
+    AccessLine { status: Some(status), ..takes(took, line) }
+}
+
+/// One order at so many milliseconds, of this trace id and key.
+fn ordered(ms: i64, trace: Option<&str>, key: Option<&str>) -> Book {
+    let mut book = orders(&[("A", ms)]);
+    let order = book.find_order("A");
+    (order.trace_id, order.idempotency_key) = (trace.map(str::to_owned), key.map(Into::into));
+    book
+}
+
+#[test]
+fn an_answer_that_names_an_order_may_be_that_of_an_attempt_before_it() {
+    let first = lost(3000, line(0, "r", "app", 1));
+    let retry =
+        |request: &str, attempt: i64| names("A", takes(2500, line(3010, request, "gateway", attempt)));
+    let plain = ordered(5000, None, None);
+    // By the request, whether the attempts are counted or not; by the buyer.
+    for (request, attempt) in [("r", 2), ("r", 1), ("r2", 1)] {
+        let found = doubted(&plain, &[first.clone(), retry(request, attempt)]);
+        assert_eq!(found, [of("A", request, attempt, true)]);
+    }
+    // By a trace id or key that both of them have.
+    let keyed = |key: &str, line: AccessLine| AccessLine { idempotency_key: Some(key.into()), ..line };
+    let both = [of_trace(keyed("k", first.clone())), of_trace(keyed("k", retry("r2", 1)))];
+    for (trace, key) in [(Some("tr"), None), (None, Some("k")), (Some("tr"), Some("k"))] {
+        assert_eq!(doubted(&ordered(5000, trace, key), &both), [of("A", "r2", 1, true)]);
+    }
+    // The order's own trace id, or key, tells them apart.
+    let apart = [of_trace(keyed("k", first.clone())), keyed("k2", retry("r2", 1))];
+    assert_eq!(doubted(&ordered(5000, Some("tr"), None), &apart), [of("A", "r", 1, false)]);
+    assert_eq!(doubted(&ordered(5000, None, Some("k")), &apart), [of("A", "r", 1, false)]);
+    assert_eq!(doubted(&ordered(5000, None, Some("k2")), &apart), [of("A", "r2", 1, false)]);
+    // What was refused wrote nothing, and what wrote another order has one.
+    let refused = answered(409, 3000, first.clone());
+    assert_eq!(doubted(&plain, &[refused, retry("r", 2)]), [of("A", "r", 2, false)]);
+    let mut two = orders(&[("A", 5000), ("B", 400)]);
+    two.ledgers.orders.iter_mut().for_each(|order| order.trace_id = None);
+    assert_eq!(doubted(&two, &[first, retry("r", 2)]), [of("A", "r", 2, false), of("B", "r", 1, false)]);
+}
+
+#[test]
+fn a_request_that_failed_may_have_written_before_it_did() {
+    for status in [500, 503, 507] {
+        let failed = of_trace(answered(status, 900, line(0, "r", "app", 1)));
+        let retry = of_trace(takes(100, line(2000, "r", "gateway", 2)));
+        let book = ordered(500, Some("tr"), None);
+        for retry in [retry.clone(), names("A", retry.clone()), lost(3000, retry.clone())] {
+            assert_eq!(doubted(&book, &[failed.clone(), retry]), [of("A", "r", 1, false)], "{status}");
+        }
+        // The retry has a trace id of its own.
+        let other = AccessLine { trace_id: Some("other".to_owned()), ..names("A", retry.clone()) };
+        assert_eq!(doubted(&book, &[failed.clone(), other]), [of("A", "r", 1, false)], "{status}");
+        // It had failed long before.
+        assert_eq!(doubted(&ordered(2050, Some("tr"), None), &[failed, retry]), [of("A", "r", 2, false)]);
+    }
+}
+
+#[test]
+fn an_order_that_another_line_wrote_if_clocks_differ_a_little_may_be_that_ones() {
+    let first = of_trace(lost(3000, line(0, "r", "app", 1)));
+    let retry = |ms: i64| of_trace(takes(120, line(ms, "r", "gateway", 2)));
+    let book = ordered(3090, Some("tr"), None);
+    for (ms, is_near) in [(3106, true), (3310, true), (4090, true), (4091, false), (60_000, false)] {
+        for retry in [retry(ms), lost(3000, retry(ms)), names("A", retry(ms))] {
+            assert_eq!(doubted(&book, &[first.clone(), retry]), [of("A", "r", 1, is_near)], "{ms}");
+        }
+    }
+    // It was answered just before.
+    assert_eq!(doubted(&book, &[first.clone(), retry(2960)]), [of("A", "r", 1, true)]);
+    assert_eq!(doubted(&book, &[first, retry(1900)]), [of("A", "r", 1, false)]);
+    // All lines are off by the same: two orders of two taps could change places only if one were ahead, one behind.
+    let taps = [line(0, "r1", "app", 1), line(250, "r2", "app", 1)].map(of_trace);
+    let found = doubted(&orders(&[("A", 150), ("B", 400)]), &taps);
+    assert_eq!(found, [of("A", "r1", 1, false), of("B", "r2", 1, false)]);
+}
+
+#[test]
+fn an_order_is_in_doubt_where_that_of_its_other_line_may_be_a_third_ones() {
+    // A may be the second line's if B is the third one's, which was answered just before. No two change places.
+    let lines = [
+        takes(1000, line(0, "r1", "app", 1)),
+        lost(100, line(800, "r2", "app", 1)),
+        takes(400, line(2500, "r3", "app", 1)),
+    ];
+    let book = orders(&[("A", 900), ("B", 3000)]);
+    assert_eq!(doubted(&book, &lines), [of("A", "r1", 1, true), of("B", "r2", 1, true)]);
+    assert_eq!(doubted(&book, &lines[..2]), [of("A", "r1", 1, false), of("B", "r2", 1, false)]);
+}
+
 #[test]
 fn clocks_are_taken_to_differ_only_where_more_orders_find_a_line_so() {
     // The log is 300 ms fast, so the second line stands before the third order.

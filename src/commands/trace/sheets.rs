@@ -9,7 +9,7 @@ use crate::core::time::Timestamp;
 use crate::core::trace::Trace;
 use crate::core::trace::arrival::{Arrival, captures, tickets};
 use crate::core::trace::chain::{Fate, Link, Token};
-use crate::core::trace::guards::{Guard, orphan_captures};
+use crate::core::trace::guards::Guard;
 use crate::core::trace::words::{attribution, lapse};
 use crate::error::Result;
 use crate::report::sparkline;
@@ -220,6 +220,17 @@ impl Traced<'_> {
         Ok(())
     }
 
+    /// What has no order, if anything.
+    pub fn orphaned(&self) -> Option<String> {
+        let orphaned = self.trace.orphaned;
+        let counts = [(orphaned.captures, "capture"), (orphaned.tickets, "ticket")];
+        let there = counts.iter().filter(|(n, _)| *n > 0);
+        let parts: Vec<_> =
+            there.map(|(n, what)| count(usize::try_from(*n).unwrap_or(usize::MAX), what)).collect();
+        (!parts.is_empty())
+            .then(|| format!("{} without an order that is there, so of no source", parts.join(" and ")))
+    }
+
     /// What one purchase came to, where the trace is about one.
     pub fn attribution(&self) -> Option<String> {
         let purchases = self.trace.purchases;
@@ -250,10 +261,7 @@ impl Sheets for Traced<'_> {
             n(more.captures, "capture"),
             n(more.tickets, "ticket"),
         ));
-        let orphans = trace.purchases.intents().iter().map(orphan_captures).sum();
-        if orphans > 0 {
-            found.push(format!("{} without an order that is there, so of no source", n(orphans, "capture")));
-        }
+        found.extend(self.orphaned());
         let twice: Vec<_> = trace.redeliveries.iter().filter(|r| r.has_effect_twice()).collect();
         if let Some(first) = twice.first() {
             let (_, topic, key) = first.key;
@@ -325,6 +333,7 @@ impl Sheets for Traced<'_> {
             "orders_beside_a_line": trace.log().map(|_| trace.beside), "log_warning": self.log_warning(),
             "log_fit": trace.log().map(|_| &trace.fit),
             "sources": sources, "surplus": trace.surplus, "guards": guards,
+            "orphaned": { "captures": trace.orphaned.captures, "tickets": trace.orphaned.tickets },
             "times": trace.pieces.map(|p| json!({ "begins": p.begins, "length_ms": p.length.micros() / 1000 })),
             "series": series,
         })

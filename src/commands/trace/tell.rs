@@ -22,6 +22,7 @@ const ARRIVALS: usize = 100;
 pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Report {
     let report = Report::new(json!(null)).title(&traced.title);
     if traced.trace.purchases.intents().is_empty() {
+        let report = traced.orphaned().into_iter().fold(report, |report, found| report.line(found + "."));
         return report.line("No order is in scope: is the name right?");
     }
     let ended = |found: String| if found.ends_with('?') { found } else { found + "." };
@@ -37,22 +38,31 @@ pub fn report(config: &Config, traced: &Traced<'_>, wanted: Wanted<'_>) -> Repor
         Wanted::Scope(_) => "every purchase and arrival",
         Wanted::Intent(..) | Wanted::Order(..) => "all of it",
     };
-    report.line(format!("With {of}, as a workbook (or html, csv, json):")).command(again(
-        config,
-        &[],
-        "--format xlsx --output trace.xlsx",
-    ))
+    report
+        .line(format!("With {of}, as a workbook (or html, csv, json):"))
+        .command(leaving(config, "--format xlsx --output trace.xlsx"))
+}
+
+/// What was typed, to leave in another way. Under pseudonyms nobody is named: whoever types it does.
+fn leaving(config: &Config, rest: &str) -> String {
+    const PEOPLE: [(&str, &str); 2] = [("--user", "USER "), ("--session", "SESSION ")];
+    let line = &config.line;
+    if !line.iter().any(|word| word == "--redact") {
+        return again(config, &[], rest);
+    }
+    let is_typed = |flag: &str| line.iter().any(|word| word.split('=').next() == Some(flag));
+    let people = PEOPLE.iter().filter(|(flag, _)| is_typed(flag));
+    let people: Vec<_> = people.flat_map(|(flag, who)| [*flag, " ", who]).collect();
+    again(config, &PEOPLE.map(|(flag, _)| flag), &format!("{}{rest}", people.concat()))
 }
 
 /// `… and 3 more …`, and what lists them.
 fn more(config: &Config, report: Report, all: usize, listed: usize, what: &str, sheet: &str) -> Report {
     match all.saturating_sub(listed) {
         0 => report,
-        more => report.line(format!("… and {}:", count(more, &format!("more {what}")))).command(again(
-            config,
-            &[],
-            &format!("--format csv --sheet {sheet}"),
-        )),
+        more => report
+            .line(format!("… and {}:", count(more, &format!("more {what}"))))
+            .command(leaving(config, &format!("--format csv --sheet {sheet}"))),
     }
 }
 
@@ -103,6 +113,7 @@ fn left(arrival: &Arrival<'_>, first: crate::core::time::Timestamp) -> String {
         Some(rows) => {
             let order = rows.order;
             let after = arrival.line.map(|line| match arrival.late() {
+                Some(late) if arrival.has_rival => format!(" {} before", lapse(late)),
                 Some(late) => format!(" {} before (clocks differ)", lapse(late)),
                 None => format!(" after {}", lapse(order.created_at.since(line.at))),
             });

@@ -87,9 +87,15 @@ impl AccessLine {
         self.status.is_none_or(|status| NO_ANSWER.contains(&status))
     }
 
-    /// Whether the service answered that it will not.
+    /// Whether the service answered that it will not, so that nothing was written. A service that failed (500 and
+    /// above) may have written before it did.
     pub fn is_refused(&self) -> bool {
-        !self.is_lost() && self.status.is_some_and(|status| status >= 400)
+        !self.is_lost() && self.status.is_some_and(|status| (400..500).contains(&status))
+    }
+
+    /// Whether the service answered that it has done what it was asked for.
+    pub fn is_done(&self) -> bool {
+        !self.is_lost() && self.status.is_some_and(|status| status < 400)
     }
 
     /// Whether it says what another line says, but for how long the answer took: two layers wrote one request down.
@@ -100,9 +106,8 @@ impl AccessLine {
     /// Whether it may be a further attempt of a request that shares its id: it counts on, or came while that one was
     /// without an answer.
     pub fn may_repeat(&self, before: &Self) -> bool {
-        let is_answered = !before.is_lost() && !before.is_refused();
         let is_over = before.latency.is_none_or(|latency| before.at.plus(latency) < self.at);
-        self.attempt > before.attempt || !is_answered || !is_over
+        self.attempt > before.attempt || !before.is_done() || !is_over
     }
 
     /// Whether the other line tells of the same attempt, as what stands before it wrote it down: it shares an id with it,
@@ -133,6 +138,41 @@ impl AccessLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_the_service_refused_is_known_to_have_written_nothing() {
+        for (status, (is_lost, is_refused, is_done)) in [
+            (None, (true, false, false)),
+            (Some(201), (false, false, true)),
+            (Some(302), (false, false, true)),
+            (Some(400), (false, true, false)),
+            (Some(408), (true, false, false)),
+            (Some(409), (false, true, false)),
+            (Some(429), (false, true, false)),
+            (Some(499), (true, false, false)),
+            (Some(500), (false, false, false)),
+            (Some(502), (true, false, false)),
+            (Some(503), (false, false, false)),
+            (Some(504), (true, false, false)),
+        ] {
+            let line = AccessLine {
+                at: Timestamp::from_micros(0),
+                tenant_id: "t".into(),
+                request_id: "r".to_owned(),
+                source: "client".to_owned(),
+                attempt: 1,
+                status,
+                latency: None,
+                trace_id: None,
+                idempotency_key: None,
+                user_id: None,
+                show_id: None,
+                order_id: None,
+            };
+            let found = (line.is_lost(), line.is_refused(), line.is_done());
+            assert_eq!(found, (is_lost, is_refused, is_done), "{status:?}");
+        }
+    }
 
     #[test]
     fn a_source_is_what_a_person_says_and_else_what_its_name_says() {

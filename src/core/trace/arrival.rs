@@ -92,11 +92,10 @@ impl Arrival<'_> {
 
     /// Whether its line was answered as if it had done something, and no order is there that it can have written.
     pub fn left_nothing(&self) -> bool {
-        let is_done = |line: &AccessLine| !line.is_lost() && !line.is_refused();
         self.order.is_none()
             && self.again.is_none()
             && self.repeats.is_none()
-            && self.line.is_some_and(is_done)
+            && self.line.is_some_and(AccessLine::is_done)
     }
 
     /// What it is called, and several of it.
@@ -120,8 +119,13 @@ pub fn captures<'a>(rows: &OrderRows<'a>) -> impl Iterator<Item = &'a Charge<'a>
 
 /// Tickets that an order brought: its consumed ticket messages; where its status alone says so, one.
 pub fn tickets(rows: &OrderRows<'_>) -> u64 {
-    let issued = rows.messages.iter().filter(|m| is_consumed(m) && m.topic == TICKET_TOPIC).count() as u64;
+    let issued = rows.messages.iter().filter(|m| is_ticket(m)).count() as u64;
     issued.max(u64::from(rows.order.status == OrderStatus::Ticketed))
+}
+
+/// Whether a message brought a ticket.
+pub fn is_ticket(message: &Message) -> bool {
+    is_consumed(message) && message.topic == TICKET_TOPIC
 }
 
 pub fn is_consumed(message: &Message) -> bool {

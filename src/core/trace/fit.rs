@@ -64,7 +64,7 @@ impl Fit {
         self.reused += u64::from(arrival.reuses_id);
         let Some(line) = arrival.line else { return };
         self.all_lines += 1;
-        self.lines += u64::from(!line.is_lost() && !line.is_refused());
+        self.lines += u64::from(line.is_done());
         self.lines_without_order += u64::from(arrival.left_nothing());
         if let (Some(rows), Some(_), Some(latency)) = (&arrival.order, &line.order_id, line.latency) {
             let written = rows.order.created_at;

@@ -7,7 +7,9 @@
 use std::collections::HashSet;
 
 use super::access::Source;
-use super::arrival::{Arrival, TICKET_TOPIC, captures, is_consumed, messages, tickets as tickets_of};
+use super::arrival::{
+    Arrival, TICKET_TOPIC, captures, is_consumed, is_ticket, messages, tickets as tickets_of,
+};
 use super::redelivery::key_of;
 use crate::core::charges::captured;
 use crate::core::join::{Intent, OrderRows};
@@ -85,14 +87,18 @@ pub fn surplus(intent: &Intent<'_>) -> Surplus {
         let first = intent.orders.iter().filter(|o| of(o) > 0).min_by_key(|o| paid_first(o));
         first.map_or(0, extra)
     };
-    // A capture without an order pays for nothing that another one pays for.
-    let orphans = orphan_captures(intent);
-    let is_paid = intent.orders.iter().any(|o| captures_of(o) > 0);
-    let orphans = if is_paid { orphans } else { orphans.saturating_sub(1) };
+    // A capture without an order pays for nothing that another one pays for, and a ticket admits nobody else.
+    let orphans = orphaned(intent);
+    let beyond = |orphans: u64, of: &dyn Fn(&OrderRows<'_>) -> u64| {
+        let has_one = intent.orders.iter().any(|o| of(o) > 0);
+        if has_one { orphans } else { orphans.saturating_sub(1) }
+    };
     Surplus {
         orders: (intent.orders.len() as u64).saturating_sub(1),
-        captures: captures + again(&captures_of, &extra_captures) + orphans,
-        tickets: tickets + again(&tickets_of, &|o| tickets_of(o).saturating_sub(1)),
+        captures: captures + again(&captures_of, &extra_captures) + beyond(orphans.captures, &captures_of),
+        tickets: tickets
+            + again(&tickets_of, &|o| tickets_of(o).saturating_sub(1))
+            + beyond(orphans.tickets, &tickets_of),
         runs: 0,
     }
 }
@@ -181,11 +187,19 @@ fn extra_captures(rows: &OrderRows<'_>) -> u64 {
     extra + if own > 0 { foreign } else { foreign.saturating_sub(1) }
 }
 
-/// Captures of a purchase that name no order which is there.
-pub fn orphan_captures(intent: &Intent<'_>) -> u64 {
-    let captured =
-        intent.orphans.iter().filter(|o| matches!(o, Orphan::Payment(c) if c.carries && captured(c.status)));
-    captured.count() as u64
+/// Captures and tickets of a purchase that name no order which is there.
+pub fn orphaned(intent: &Intent<'_>) -> Surplus {
+    let mut orphaned = Surplus::default();
+    for orphan in &intent.orphans {
+        match orphan {
+            Orphan::Payment(charge) => {
+                orphaned.captures += u64::from(charge.carries && captured(charge.status));
+            }
+            Orphan::Message(message) => orphaned.tickets += u64::from(is_ticket(message)),
+            Orphan::Hold(_) => {}
+        }
+    }
+    orphaned
 }
 
 /// Consumed messages beyond the first of their topic and key.

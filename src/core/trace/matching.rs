@@ -7,14 +7,15 @@
 //! request was answered, and another assignment has each written while its request was under way, that one is taken.
 //!
 //! An order that only lines after it name was written by a request before them, whose answer was lost: they were given
-//! it again. It belongs to the first of them only if there is no such request, or if that has the order's own trace id
+//! it again; so was a line that has not the order's own trace id or key, where another one that was under way has. It
+//! belongs to the first of them only if there is no such request, or if that has the order's own trace id
 //! and no line before it has: then clocks differ. Where more orders find a line if clocks
 //! differ by [`SKEW`], that is allowed. A line that names an order is that order's alone, and one of its trace
-//! id is the order's, however far their times are apart. One that was refused (an answer of 400 and above, but
-//! for those that mean that there was none) wrote nothing, unless it names the order.
+//! id is the order's, however far their times are apart. One that was refused (an answer of 4xx, but
+//! for those that mean that there was none) wrote nothing, unless it names the order; one that failed (5xx) may have
+//! written before it did.
 //!
-//! Where another line of the same name was without an answer when an order was written, and none of these rules tells the
-//! two apart, that is said of the order; of a retry that is answered with an order also where the attempt before it was.
+//! Where none of these rules tells a line from others ([`rivals`](super::rivals)), that is said of the order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -23,6 +24,7 @@ use super::NEAR;
 use super::access::AccessLine;
 use super::arrival::{Placed, SKEW};
 use super::attach::Basis;
+use super::rivals::{evidence, rivalled};
 use crate::core::join::OrderRows;
 use crate::core::time::{Span, Timestamp};
 
@@ -53,8 +55,12 @@ pub fn matched(orders: &[OrderRows<'_>], lines: &[Placed]) -> Vec<Option<Writer>
     matching.by_lines_that_name_it_later(true);
     matching.by_name(Basis::Buyer, SKEW);
     matching.by_lines_that_name_it_later(false);
-    matching.say_rivals();
-    matching.line_of
+    let Matching { mut line_of, named_later, .. } = matching;
+    let rivalled = rivalled(orders, lines, &line_of, &named_later);
+    for (writer, has_rival) in line_of.iter_mut().zip(rivalled) {
+        writer.iter_mut().for_each(|writer| writer.has_rival = has_rival);
+    }
+    line_of
 }
 
 /// By what lines and orders are brought together; of a buyer both parts.
@@ -72,8 +78,9 @@ struct Matching<'m> {
     lines: &'m [Placed],
     line_of: Vec<Option<Writer>>,
     is_taken: Vec<bool>,
-    /// Of an order that is named only by lines which are later than it, the first of them: clocks differ, or a
-    /// request before it wrote the order and this one was given its answer.
+    /// Of an order the first line that names it and cannot have written it, being later, or is not taken to have, another
+    /// one having the order's own ids: clocks differ, or a request before it wrote the order and this one was given its
+    /// answer.
     named_later: Vec<Option<usize>>,
 }
 
@@ -90,15 +97,45 @@ impl<'m> Matching<'m> {
     fn by_order_id(&mut self) {
         let ids: HashMap<_, _> =
             self.orders.iter().enumerate().map(|(at, rows)| (&rows.order.order_id, at)).collect();
+        let named = [Basis::Trace, Basis::Key].map(|basis| self.lines_by(basis));
         for at in 0..self.lines.len() {
             let line = self.line(at);
             let Some(&order) = line.order_id.as_ref().and_then(|id| ids.get(id)) else { continue };
-            if line.at > self.orders[order].order.created_at {
+            if line.at > self.written(order) || self.is_anothers(order, line, &named) {
                 self.named_later[order].get_or_insert(at);
             } else if self.line_of[order].is_none() {
                 self.take(order, at, Basis::Order);
             }
         }
+    }
+
+    /// The lines that may have written an order, by one kind of name.
+    fn lines_by(&self, basis: Basis) -> HashMap<Name<'m>, Vec<usize>> {
+        let mut named: HashMap<_, Vec<_>> = HashMap::new();
+        for at in 0..self.lines.len() {
+            names_of_line(self.line(at), basis)
+                .into_iter()
+                .for_each(|name| named.entry(name).or_default().push(at));
+        }
+        named
+    }
+
+    /// Whether a line that was under way when an order was written has the trace id or key of the order, which the one
+    /// that names it has not.
+    fn is_anothers(
+        &self,
+        order: usize,
+        line: &AccessLine,
+        [traces, keys]: &[HashMap<Name<'m>, Vec<usize>>; 2],
+    ) -> bool {
+        let row = self.orders[order].order;
+        let of_trace = row.trace_id.as_deref().and_then(|trace| traces.get(&(trace, "")));
+        let of_key = row.idempotency_key.as_ref().and_then(|key| keys.get(&(key.as_str(), "")));
+        of_trace.into_iter().chain(of_key).flatten().map(|other| self.line(*other)).any(|other| {
+            is_open(other, row.created_at)
+                && row.created_at.since(other.at) <= NEAR
+                && evidence(row, other, None) > evidence(row, line, None)
+        })
     }
 
     /// `of_own_trace` where only a line that has the order's own trace id will do.
@@ -150,19 +187,9 @@ impl<'m> Matching<'m> {
 
     /// In the order of their first orders.
     fn groups(&self, basis: Basis) -> Vec<Group> {
-        let is_free = |order: usize| self.line_of[order].is_none();
-        self.groups_of(basis, &is_free, &|line| !self.is_taken[line])
-    }
-
-    fn groups_of(
-        &self,
-        basis: Basis,
-        has_order: &dyn Fn(usize) -> bool,
-        has_line: &dyn Fn(usize) -> bool,
-    ) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut places: HashMap<Name<'m>, usize> = HashMap::new();
-        for order in (0..self.orders.len()).filter(|order| has_order(*order)) {
+        for order in (0..self.orders.len()).filter(|order| self.line_of[*order].is_none()) {
             for name in self.names_of_order(order, basis) {
                 let place = *places.entry(name).or_insert_with(|| {
                     groups.push(Group::default());
@@ -171,7 +198,7 @@ impl<'m> Matching<'m> {
                 groups[place].orders.push(order);
             }
         }
-        for line in (0..self.lines.len()).filter(|line| has_line(*line)) {
+        for line in (0..self.lines.len()).filter(|line| !self.is_taken[*line]) {
             for name in names_of_line(self.line(line), basis) {
                 if let Some(place) = places.get(&name) {
                     groups[*place].lines.push(line);
@@ -272,58 +299,6 @@ impl<'m> Matching<'m> {
     fn written(&self, order: usize) -> Timestamp {
         self.orders[order].order.created_at
     }
-
-    /// Which orders another line of the same name may have written as well.
-    fn say_rivals(&mut self) {
-        let mut order_of = vec![None; self.lines.len()];
-        for (order, writer) in self.line_of.iter().enumerate() {
-            writer.iter().for_each(|writer| order_of[writer.line] = Some(order));
-        }
-        let mut rivalled = vec![false; self.orders.len()];
-        for basis in [Basis::Trace, Basis::Key, Basis::Buyer] {
-            // What is better known is not in doubt.
-            let basis_of = |order: usize| self.line_of[order].map(|writer| writer.basis);
-            let is_so = |order: usize| basis_of(order) == Some(basis);
-            let is_open_to_doubt = |order: usize| basis_of(order) >= Some(basis);
-            for group in self.groups_of(basis, &is_so, &|line| order_of[line].is_none_or(is_open_to_doubt)) {
-                for order in group.orders {
-                    let Some(own) = self.line_of[order] else { continue };
-                    let at = self.written(order);
-                    for line in group.lines.iter().filter(|line| **line != own.line) {
-                        let other = self.line(*line);
-                        // One that wrote another order is a rival if the two may change places, and so is this one then.
-                        let may_swap = |other: usize| is_open(self.line(own.line), self.written(other));
-                        let is_near = is_open(other, at) && at.since(other.at) <= NEAR;
-                        if is_near && order_of[*line].is_none_or(may_swap) {
-                            rivalled[order] = true;
-                            order_of[*line].iter().for_each(|other| rivalled[*other] = true);
-                        }
-                    }
-                }
-            }
-        }
-        // A retry that came before the order was there may have waited for the one before it, and been given its order.
-        let is_retry = |order: usize| {
-            self.line_of[order].is_some_and(|w| w.basis == Basis::Order && self.line(w.line).attempt > 1)
-        };
-        let is_in_doubt = |line: usize| order_of[line].is_none_or(|order| rivalled[order]);
-        for group in self.groups_of(Basis::Buyer, &is_retry, &is_in_doubt) {
-            for order in group.orders {
-                let Some(own) = self.line_of[order].map(|writer| self.line(writer.line)) else { continue };
-                let at = self.written(order);
-                let is_before =
-                    |line: &AccessLine| line.at <= own.at && line.attempt < own.attempt && line.is_lost();
-                rivalled[order] |= group
-                    .lines
-                    .iter()
-                    .map(|line| self.line(*line))
-                    .any(|line| is_before(line) && is_open(line, at) && at.since(line.at) <= NEAR);
-            }
-        }
-        for (writer, has_rival) in self.line_of.iter_mut().zip(rivalled) {
-            writer.iter_mut().for_each(|writer| writer.has_rival = has_rival);
-        }
-    }
 }
 
 /// What is joined with what.
@@ -355,9 +330,14 @@ fn is_in_flight(line: &AccessLine, at: Timestamp) -> bool {
 
 /// Until when a request may have written: until it was answered. One that was given up, or does not say how long it took,
 /// may have at any time.
-fn open_until(line: &AccessLine) -> Timestamp {
+pub(super) fn open_until(line: &AccessLine) -> Timestamp {
     let answered = line.latency.filter(|_| !line.is_lost()).map(|latency| line.at.plus(latency));
     answered.unwrap_or(Timestamp::from_micros(i64::MAX))
+}
+
+/// Whether a line may have written any order but the one that it names.
+pub(super) fn may_have_written(line: &AccessLine) -> bool {
+    line.order_id.is_none() && !line.is_refused()
 }
 
 fn is_open(line: &AccessLine, at: Timestamp) -> bool {
@@ -371,7 +351,7 @@ fn distinct(names: [Option<&str>; 2]) -> Vec<Name<'_>> {
 }
 
 fn names_of_line(line: &AccessLine, basis: Basis) -> Vec<Name<'_>> {
-    if line.order_id.is_some() || line.is_refused() {
+    if !may_have_written(line) {
         return Vec::new();
     }
     match basis {

@@ -12,6 +12,7 @@ pub mod fit;
 pub mod guards;
 pub mod matching;
 pub mod redelivery;
+pub mod rivals;
 pub mod shape;
 pub mod words;
 
@@ -28,7 +29,7 @@ use arrival::{Arrival, Placed, arrivals, captures, deliveries, messages, tickets
 use attach::{Attach, Basis};
 use chain::Chain;
 use fit::Fit;
-use guards::{Guard, Surplus, stopped, surplus};
+use guards::{Guard, Surplus, orphaned, stopped, surplus};
 use redelivery::{Redelivery, redeliveries};
 use shape::{Pieces, Shape, shape};
 
@@ -60,6 +61,8 @@ pub struct Purchases<'j> {
     others: Vec<Intent<'j>>,
     lines: Vec<Vec<Placed>>,
     log: Option<Log>,
+    /// What lies in the scope of buyers who have no order there.
+    orphaned: Surplus,
 }
 
 /// What is known of an access log.
@@ -104,7 +107,12 @@ impl<'j> Purchases<'j> {
             (place, i.first_row())
         });
         let lines = intents.iter().map(|_| Vec::new()).collect();
-        Self { intents, others, lines, log: None }
+        let mut without_order = Surplus::default();
+        if let Wanted::Scope(scope) = wanted {
+            let is_so = |intent: &&Intent<'_>| intent.orders.is_empty() && intent.in_scope(scope);
+            others.iter().filter(is_so).for_each(|intent| without_order.add(orphaned(intent)));
+        }
+        Self { intents, others, lines, log: None, orphaned: without_order }
     }
 
     pub fn intents(&self) -> &[Intent<'j>] {
@@ -188,6 +196,8 @@ pub struct Trace<'t> {
     /// The words of the rows for sources, and what they are taken for.
     pub named: BTreeMap<String, Source>,
     pub surplus: Surplus,
+    /// Captures and tickets that name no order which is there.
+    pub orphaned: Surplus,
     /// In the order of [`Guard::ALL`].
     pub guards: Vec<(Guard, Surplus)>,
     pub chain: Chain,
@@ -207,7 +217,7 @@ impl<'t> Trace<'t> {
         let log = purchases.log.as_ref();
         let mut sources: BTreeMap<Source, Left> = BTreeMap::new();
         let mut named = BTreeMap::new();
-        let mut too_much = Surplus::default();
+        let (mut too_much, mut without_order) = (Surplus::default(), purchases.orphaned);
         let mut guards: Vec<_> = Guard::ALL.iter().map(|guard| (*guard, Surplus::default())).collect();
         let mut chain = Chain::new(log);
         let mut times = Times::default();
@@ -233,6 +243,7 @@ impl<'t> Trace<'t> {
             }
             fit.add_layers(&arrivals);
             too_much.add(surplus(intent));
+            without_order.add(orphaned(intent));
             guards.iter_mut().for_each(|(guard, sum)| sum.add(stopped(*guard, intent, &arrivals)));
             chain.add(intent, &arrivals);
             times.add(intent);
@@ -260,6 +271,7 @@ impl<'t> Trace<'t> {
             sources,
             named,
             surplus: too_much,
+            orphaned: without_order,
             guards,
             chain,
             redeliveries,

@@ -37,7 +37,11 @@ fn story(arrivals: &[Arrival<'_>]) -> Vec<String> {
     let first = &arrivals[at];
     let (Some(line), Some(rows)) = (first.line, first.order) else { return story };
     story.push(match first.late() {
-        Some(late) => format!("the first was written {} before its line, so clocks differ", lapse(late)),
+        Some(late) => {
+            let why =
+                if first.has_rival { "clocks differ or another request wrote it" } else { "clocks differ" };
+            format!("the first was written {} before its line, so {why}", lapse(late))
+        }
         None => format!("the first was written {} in", lapse(rows.order.created_at.since(line.at))),
     });
     if let Some(lost) = line.lost_at() {
