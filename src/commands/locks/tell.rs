@@ -45,7 +45,7 @@ pub fn table(config: &Config, audit: &AuditReport, rules: Option<&Path>) -> Repo
                     " (possible: the two have one name, and may be one)"
                 }
                 Certainty::Possible if *finding == LockFinding::LetGoEarly => {
-                    " (possible: clocks or the end of the lease before it may explain it)"
+                    " (possible: clocks, the lease before it or a second try may explain it)"
                 }
                 Certainty::Possible => " (possible: clocks may explain it)",
             };
