@@ -2,7 +2,7 @@
 
 use super::rows::LedgerRow;
 use super::sql::{Value, Values};
-use super::{BATCH, Connection, Store};
+use super::{BATCH, Connection, Database, Store};
 use crate::core::ids::*;
 use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
 use crate::core::status::Ledger;
@@ -113,28 +113,10 @@ impl Store {
             self.ledger_statement::<T>(database, "check/some_rows", &Values::new().bind("limit", 1_i64))?;
         let is_empty = database.fetch(tx, &some).await?.is_empty();
         for batch in rows.chunks(BATCH) {
-            let mut new = Vec::new();
-            if is_empty {
-                new.extend(batch);
-            }
-            for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()).filter(|_| !is_empty) {
-                let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
-                let values =
-                    Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);
-                let statement = self.ledger_statement::<T>(database, "reads/by_ids", &values)?;
-                let mut there = std::collections::HashMap::new();
-                for row in database.fetch(tx, &statement).await? {
-                    let row = T::decode(&row, 0, &self.statuses)?;
-                    there.insert(row.row_id(), row);
-                }
-                for row in tenant_rows {
-                    match there.get(&row.row_id()) {
-                        None => new.push(row),
-                        Some(same) if same == row => import.imported[T::LEDGER as usize].present += 1,
-                        Some(other) => import.differences.push(difference(row, other)),
-                    }
-                }
-            }
+            let new = match is_empty {
+                true => batch.iter().collect(),
+                false => self.compared(tx, database, batch, import).await?,
+            };
             if !dry_run && !new.is_empty() && import.differences.is_empty() {
                 let rows: Vec<Vec<Value>> = new
                     .iter()
@@ -150,6 +132,36 @@ impl Store {
             progress(T::LEDGER, imported.added + imported.present);
         }
         Ok(())
+    }
+
+    /// Those rows of a batch that are not there.
+    async fn compared<'r, T: LedgerRow>(
+        &self,
+        tx: &mut Connection,
+        database: &Database,
+        batch: &'r [T],
+        import: &mut Import,
+    ) -> Result<Vec<&'r T>> {
+        let mut new = Vec::new();
+        for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
+            let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
+            let values =
+                Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);
+            let statement = self.ledger_statement::<T>(database, "reads/by_ids", &values)?;
+            let mut there = std::collections::HashMap::new();
+            for row in database.fetch(tx, &statement).await? {
+                let row = T::decode(&row, 0, &self.statuses)?;
+                there.insert(row.row_id(), row);
+            }
+            for row in tenant_rows {
+                match there.get(&row.row_id()) {
+                    None => new.push(row),
+                    Some(same) if same == row => import.imported[T::LEDGER as usize].present += 1,
+                    Some(other) => import.differences.push(difference(row, other)),
+                }
+            }
+        }
+        Ok(new)
     }
 }
 

@@ -69,7 +69,7 @@ impl Store {
     /// # Errors
     /// Refused, where a database belongs to another journal: nothing is made then.
     pub async fn init(&self) -> Result<()> {
-        self.make(self.schema().await?).await
+        self.make(true).await
     }
 
     /// As [`Store::init`], but for the indexes of the embedded ledgers: what is to be filled first is filled faster
@@ -78,11 +78,12 @@ impl Store {
     /// # Errors
     /// As it has them.
     pub async fn init_tables(&self) -> Result<()> {
-        self.make(self.schema_of(false).await?).await
+        self.make(false).await
     }
 
-    async fn make(&self, schema: Vec<(&Database, String)>) -> Result<()> {
+    async fn make(&self, with_indexes: bool) -> Result<()> {
         self.must_not_be_anothers().await?;
+        let schema = self.schema_of(with_indexes).await?;
         for database in self.databases() {
             let statements = || schema.iter().filter(|(of, _)| std::ptr::eq(*of, database));
             database
