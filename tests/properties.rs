@@ -12,6 +12,7 @@ use onefold::core::join::Joined;
 use onefold::core::ledger::*;
 use onefold::core::plain::{Basis, Listing};
 use onefold::core::plan::*;
+use onefold::core::plan_text::IntentTexts;
 use onefold::core::policy::*;
 use onefold::core::recheck::{Recheck, undo};
 use onefold::core::scope::Scope;

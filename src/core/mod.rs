@@ -27,6 +27,7 @@ pub mod orphans;
 pub mod output;
 pub mod plain;
 pub mod plan;
+pub mod plan_text;
 pub mod policy;
 pub mod recheck;
 pub mod replies;

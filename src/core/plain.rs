@@ -14,9 +14,9 @@ use super::ids::*;
 use super::ledger::{Hold, Ledgers, Message, Order, Payment};
 use super::money::Currency;
 use super::plan::{
-    Decided, IntentTexts, Outcome, OutsideMoney, Plan, PlanDigest, PlanError, PlannedIntent, Sums,
-    check_sums, intent_id, make,
+    Decided, Outcome, OutsideMoney, Plan, PlanError, PlannedIntent, Sums, check_sums, intent_id, make,
 };
+use super::plan_text::{IntentTexts, PlanDigest};
 use super::policy::Policy;
 use super::scope::{Place, Scope};
 use super::status::{HoldStatus, MessageStatus, OrderStatus, PaymentStatus};

@@ -2,7 +2,7 @@
 
 use onefold::core::evidence::{Effect, KeepOverride};
 use onefold::core::ids::*;
-use onefold::core::plan::IntentTexts;
+use onefold::core::plan_text::IntentTexts;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
 use onefold::store::journal::{Entry, Event, Search};
