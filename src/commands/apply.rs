@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::RowId;
 use crate::core::join::Intent;
+use crate::core::ledger::Ledgers;
 use crate::core::money::Currency;
 use crate::core::plan::{Outcome, Plan, PlannedIntent, make_of, refunds};
 use crate::core::status::Ledger;
@@ -307,17 +308,12 @@ async fn must_be_fresh(config: &Config, store: &Store, plan: &Plan, freeze: &Fre
     .hint(format!("onefold plan --freeze {}", freeze.freeze_id)))
 }
 
-/// How many intents' rows are read at once to see whether the freeze covers them.
-const AT_ONCE: usize = 200;
-
 /// Refuses a plan with a step on a row that its freeze does not cover, or on a payment that no provider
 /// is configured for.
 async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Providers<'_>) -> Result<()> {
-    let with_steps = plan.with_steps();
     let mut outside = Vec::new();
-    for intents in with_steps.chunks(AT_ONCE) {
-        let ledgers = store.read_intents(intents.iter().copied()).await?;
-        outside.extend(freeze.outside(intents, &ledgers));
+    let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
+        outside.extend(freeze.outside(intents, ledgers));
         let asked: BTreeSet<_> = intents
             .iter()
             .flat_map(|i| {
@@ -329,7 +325,9 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Pro
                 providers.of(&payment.provider)?;
             }
         }
-    }
+        Ok(())
+    };
+    store.each_intents(&plan.with_steps(), look).await?;
     if outside.is_empty() {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::plain::{Basis, Listing, Planned};
-use crate::core::plan::{Outcome, Plan, PlanError, make, make_of};
+use crate::core::plan::{Outcome, Plan, PlanError, PlannedIntent, make, make_of};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::time::Timestamp;
@@ -128,16 +128,16 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
         // A choice may be of any order, plain or not; of a narrowed freeze, what is held is looked for intent by intent.
-        let is_quick = scope.is_everything()
-            && args.keep.is_empty()
-            && freeze.as_ref().is_none_or(|f| f.narrowed_to.is_none());
+        let is_quick = args.keep.is_empty()
+            && freeze.as_ref().is_none_or(|f| f.narrowed_to.is_none())
+            && (scope.is_everything() || store.is_large(&scope).await?);
         let quick = match is_quick {
             true => {
                 let basis = |mut evidence| {
                     withdraw(&args, &scope, &mut evidence, &mut keeps)?;
                     Ok(Basis { policy: policy.clone(), as_of, evidence })
                 };
-                everything(config, &store, basis, whole, made_at).await?
+                from_everything(config, &store, &scope, basis, whole, made_at).await?
             }
             false => None,
         };
@@ -145,6 +145,13 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             quick.plan.freeze_id = freeze_id;
             (unlisted, lists) = (quick.unlisted, whole);
             let rule = store.save_plan_as(&quick.plan, &quick.texts, &keeps, maker).await?;
+            if let Some(freeze) = freeze.as_ref().filter(|_| !scope.is_everything()) {
+                let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
+                    outside.extend(freeze.outside(intents, ledgers));
+                    Ok(())
+                };
+                store.each_intents(&quick.plan.with_steps(), look).await?;
+            }
             (rule, quick.plan)
         } else {
             let progress = Progress::new(config, "reading and deciding");
@@ -205,10 +212,12 @@ fn decided(
     planned
 }
 
-/// The plan of every row of the databases, with the texts to be saved; nothing where they must be read row by row.
-async fn everything(
+/// The plan of a scope from every row of the databases, with the texts to be saved; nothing where they must be read row by
+/// row.
+async fn from_everything(
     config: &Config,
     store: &Store,
+    scope: &Scope,
     basis: impl FnOnce(Evidence) -> Result<Basis>,
     whole: bool,
     made_at: Timestamp,
@@ -230,8 +239,7 @@ async fn everything(
     progress.end();
     export.end()?;
     let listing = Listing { whole, texts: true };
-    let scope = Scope::default();
-    Ok(sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?)
+    Ok(sifted.and_then(|sifted| decided(config, &sifted, scope, listing, made_at)).transpose()?)
 }
 
 /// Withdraws the operator's earlier choices.

@@ -40,7 +40,7 @@ enum What {
 pub async fn run(_: &Config, args: QueriesArgs) -> Result<Report> {
     let What::Export { dir } = args.what;
     let ours = Queries::default();
-    let names: Vec<_> = Queries::names().into_iter().filter(|name| Queries::may_be_shadowed(name)).collect();
+    let names: Vec<_> = Queries::names().filter(|name| Queries::may_be_shadowed(name)).collect();
     let there: Vec<_> =
         names.iter().map(|name| dir.join(format!("{name}.sql"))).filter(|path| path.exists()).collect();
     if let Some(path) = there.first() {

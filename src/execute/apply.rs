@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::many::PORTION;
+use super::many::{PORTION, Stretch, Together};
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::pace::{Gate, Pace};
@@ -17,7 +17,7 @@ use crate::core::evidence::Evidence;
 use crate::core::freeze::Freeze;
 use crate::core::ids::*;
 use crate::core::ledger::{Ledgers, Payment, Shard};
-use crate::core::plan::{Plan, PlannedIntent};
+use crate::core::plan::{Plan, PlannedIntent, Step};
 use crate::core::recheck::{OwnMove, recheck, undo};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
@@ -30,6 +30,9 @@ use crate::store::steps::{Claim, StepRecord, StepState, own_move};
 const LEASE: Span = Span::from_mins(10);
 /// How old a renewal may be when an intent without money is begun.
 const FRESH: Span = Span::from_secs(2);
+
+/// How old a look at an intent's rows may be when its request is sent: not longer than a request is under way.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// How often an intent is read again while another process moves its rows.
 const MOVING: usize = 20;
@@ -62,10 +65,10 @@ impl Applied {
 }
 
 /// A run of apply, as its workers share it.
-struct Run<'r> {
-    plan: &'r Plan,
-    evidence: &'r Evidence,
-    begun: RefCell<Begun>,
+pub(super) struct Run<'r> {
+    pub(super) plan: &'r Plan,
+    pub(super) evidence: &'r Evidence,
+    pub(super) begun: RefCell<Begun>,
     /// The freeze under which the plan is carried out, renewed as time goes by.
     freeze: &'r Freeze,
     renewed_at: Cell<Timestamp>,
@@ -74,6 +77,10 @@ struct Run<'r> {
     /// By position among the intents that are asked for.
     queue: RefCell<VecDeque<(usize, &'r PlannedIntent)>>,
     ends: RefCell<BTreeMap<usize, IntentEnd>>,
+    /// The intents some of whose moves were made at once with others', and where their rows lie.
+    together: RefCell<HashMap<String, Shards>>,
+    /// When the rows of an intent were found as planned, for the request that is its next step.
+    looks: RefCell<HashMap<String, Instant>>,
     stopped: Cell<bool>,
 }
 
@@ -123,6 +130,8 @@ impl Executor<'_> {
             watch: &tell,
             queue: RefCell::new(intents.iter().copied().enumerate().collect()),
             ends: RefCell::default(),
+            together: RefCell::default(),
+            looks: RefCell::default(),
             stopped: Cell::new(false),
         };
         let workers = (0..pace.workers.max(1)).map(|_| self.work(&run));
@@ -138,17 +147,19 @@ impl Executor<'_> {
         })
     }
 
-    /// Takes portions of the intents until none is left, and carries out those that may be at once, and then one of the
-    /// others after the other. One that another process is at comes last, and is waited for as long as the pace allows.
+    /// Takes portions of the intents until none is left: makes the moves of each that may be made at once, and then takes
+    /// one after the other, up to where its next moves may be made with others'. One that another process is at comes
+    /// last, and is waited for as long as the pace allows.
     async fn work(&self, run: &Run<'_>) -> Result<()> {
         let mut waited = Duration::ZERO;
-        let mut portion = VecDeque::new();
+        let (mut portion, mut next) = (VecDeque::new(), VecDeque::new());
         loop {
             if portion.is_empty() && !run.stopped.get() {
-                portion = run.portion();
+                portion = if next.is_empty() { run.portion() } else { std::mem::take(&mut next) };
                 self.run_portion(run, &portion).await?;
             }
             if run.stopped.get() {
+                portion.append(&mut next);
                 run.note_done(portion);
                 return Ok(());
             }
@@ -158,10 +169,15 @@ impl Executor<'_> {
                 run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
                 continue;
             }
-            let end = self.run_intent(run, intent).await.inspect_err(|_| run.stopped.set(true))?;
+            let beside = portion.iter().map(|(_, other)| *other);
+            let end = self.run_intent(run, intent, beside).await.inspect_err(|_| run.stopped.set(true))?;
             match end {
-                IntentEnd::Busy(_) if waited < run.pace.patience => {
-                    let is_last = portion.is_empty() && run.queue.borrow().is_empty();
+                None => {
+                    next.push_back((at, intent));
+                    continue;
+                }
+                Some(IntentEnd::Busy(_)) if waited < run.pace.patience => {
+                    let is_last = portion.is_empty() && next.is_empty() && run.queue.borrow().is_empty();
                     run.queue.borrow_mut().push_back((at, intent));
                     if is_last {
                         tokio::time::sleep(BUSY).await;
@@ -169,26 +185,28 @@ impl Executor<'_> {
                     }
                     continue;
                 }
-                IntentEnd::BrokenOff => run.stopped.set(true),
-                _ => waited = Duration::ZERO,
+                Some(IntentEnd::BrokenOff) => run.stopped.set(true),
+                Some(_) => waited = Duration::ZERO,
             }
-            run.ends.borrow_mut().insert(at, end);
+            run.ends.borrow_mut().extend(end.map(|end| (at, end)));
         }
     }
 
-    /// Carries out those of a portion at once that may be, where they are more than one.
+    /// Makes the next moves of those of a portion that may be made at once, where they are of more than one.
     async fn run_portion(&self, run: &Run<'_>, portion: &VecDeque<(usize, &PlannedIntent)>) -> Result<()> {
-        let intents = self.at_once(portion.iter().map(|(_, intent)| *intent), &run.begun.borrow());
-        if intents.len() < 2 {
+        let stretches = self.at_once(portion.iter().map(|(_, intent)| *intent), &run.begun.borrow());
+        if stretches.len() < 2 {
             return Ok(());
         }
-        if !self.goes(run, intents.iter().map(|intent| intent.steps.len()).sum()).await? {
+        if !self.goes(run, stretches.iter().map(|stretch| stretch.steps.len()).sum()).await? {
             run.stopped.set(true);
             return Ok(());
         }
-        self.keep_hold(run, false).await?;
-        let ran = self.run_many(run.plan, &intents, run.evidence, &run.begun).await;
-        let records = ran.inspect_err(|_| run.stopped.set(true))?;
+        let money = stretches.iter().flat_map(Stretch::steps).any(is_money);
+        self.keep_hold(run, money).await?;
+        let ran = self.run_many(run, stretches).await;
+        let Together { intents, records } = ran.inspect_err(|_| run.stopped.set(true))?;
+        run.together.borrow_mut().extend(intents);
         records.iter().for_each(|record| run.begun.borrow_mut().add(record));
         if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
             run.stopped.set(true);
@@ -230,11 +248,18 @@ impl Executor<'_> {
         })
     }
 
-    async fn run_intent(&self, run: &Run<'_>, intent: &PlannedIntent) -> Result<IntentEnd> {
+    /// Carries out an intent's steps, and says how it ends; `beside` are others that wait for their turn. `None` where its
+    /// moves are made at once with theirs, and it has asked its provider: then it goes on with them.
+    async fn run_intent<'i>(
+        &self,
+        run: &Run<'_>,
+        intent: &'i PlannedIntent,
+        beside: impl Iterator<Item = &'i PlannedIntent> + Clone,
+    ) -> Result<Option<IntentEnd>> {
         let (plan, watch) = (run.plan, run.watch);
         let mut records = run.begun.borrow().records(intent).to_vec();
         if let Some(refused) = refusal(&records) {
-            return Ok(refused);
+            return Ok(Some(refused));
         }
         for record in &mut records {
             if record.state == StepState::Processing
@@ -246,13 +271,19 @@ impl Executor<'_> {
             }
         }
         let mut next = 0;
-        let mut checked = None;
+        let mut checked = run.together.borrow_mut().remove(&intent.intent_id);
+        let is_together = checked.is_some();
+        let mut has_asked = false;
         while next < intent.steps.len() {
             let at = |position| Place { plan, intent, position };
             let step = &intent.steps[next];
             if records.iter().any(|r| r.step_key == step.step_key && r.state.is_done()) {
                 next += 1;
                 continue;
+            }
+            if is_together && has_asked && !asks_provider(step) {
+                run.together.borrow_mut().extend(checked.map(|shards| (intent.intent_id.clone(), shards)));
+                return Ok(None);
             }
             let end = if is_money(step) {
                 next + 1
@@ -261,31 +292,38 @@ impl Executor<'_> {
             };
             // Whatever is waited for is waited for here: what is read from now on is acted on at once.
             if !self.goes(run, end - next).await? {
-                return Ok(IntentEnd::BrokenOff);
+                return Ok(Some(IntentEnd::BrokenOff));
             }
             self.keep_hold(run, is_money(step)).await?;
+            has_asked |= asks_provider(step);
             let ran = if asks_provider(step) {
                 let Some(version) = version_of(at(next), &records) else {
-                    return Ok(IntentEnd::Conflict(vec![format!("payment {} has no first leg", step.id)]));
+                    return Ok(Some(IntentEnd::Conflict(vec![format!(
+                        "payment {} has no first leg",
+                        step.id
+                    )])));
                 };
-                let may_send = async || Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err());
+                let may_send = async || match is_together {
+                    true if self.is_looked_at(run, intent, beside.clone()).await? => Ok(None),
+                    _ => Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err()),
+                };
                 self.run_request(at(next), version, may_send, watch).await?
             } else {
                 if is_money(step)
                     && let Some(end) = self.open_request(at(next)).await?
                 {
-                    return Ok(end);
+                    return Ok(Some(end));
                 }
                 let mut leaving = None;
                 if is_money(step) || checked.is_none() {
                     let as_seen = match self.reread(plan, intent, run.evidence, &run.begun).await? {
                         Ok(as_seen) => as_seen,
-                        Err(end) => return Ok(end),
+                        Err(end) => return Ok(Some(end)),
                     };
                     if is_money(step) {
                         leaving = match self.leaving(at(next), &as_seen)? {
                             Ok(leaving) => leaving,
-                            Err(end) => return Ok(end),
+                            Err(end) => return Ok(Some(end)),
                         };
                     }
                     checked = Some(shards(&as_seen, intent));
@@ -307,10 +345,35 @@ impl Executor<'_> {
             new.iter().for_each(|record| run.begun.borrow_mut().add(record));
             records.extend(new);
             if let Some(end) = end {
-                return Ok(end);
+                return Ok(Some(end));
             }
         }
-        Ok(IntentEnd::Done)
+        Ok(Some(IntentEnd::Done))
+    }
+
+    /// Whether an intent's rows have just been found as planned, for this one request. With them those of the others are
+    /// looked at that wait for theirs: they often are of the same buyers, and read again for each they would take most of
+    /// the time.
+    async fn is_looked_at<'i>(
+        &self,
+        run: &Run<'_>,
+        intent: &'i PlannedIntent,
+        beside: impl Iterator<Item = &'i PlannedIntent>,
+    ) -> Result<bool> {
+        let just_now = |at: Instant| at.elapsed() < LOOK;
+        if run.looks.borrow_mut().remove(&intent.intent_id).is_some_and(just_now) {
+            return Ok(true);
+        }
+        let asks_next = |other: &&PlannedIntent| {
+            let next = run.begun.borrow().leading(other).and_then(|from| other.steps.get(from));
+            next.is_some_and(asks_provider) && run.together.borrow().contains_key(&other.intent_id)
+        };
+        let all: Vec<_> = std::iter::once(intent).chain(beside.filter(asks_next)).collect();
+        let (_, mut as_planned) = self.as_planned(run, &all).await?;
+        let is_so = as_planned.remove(&intent.intent_id);
+        let now = Instant::now();
+        run.looks.borrow_mut().extend(as_planned.into_iter().map(|other| (other, now)));
+        Ok(is_so)
     }
 
     /// Reads an intent's rows anew and holds them against the plan, our own moves undone
@@ -361,7 +424,7 @@ impl Executor<'_> {
 
     /// The request that leaves in the transaction of its first leg, where the payment's provider has it
     /// so. How the intent ends instead, where nothing may be asked about the charge now.
-    fn leaving(
+    pub(super) fn leaving(
         &self,
         first: Place<'_>,
         as_seen: &Ledgers,
@@ -440,6 +503,14 @@ impl Begun {
         self.of_intent.get(&intent.intent_id).map_or(&[], Vec::as_slice)
     }
 
+    /// How many of an intent's first steps are done, where nothing else of it is begun.
+    pub(super) fn leading(&self, intent: &PlannedIntent) -> Option<usize> {
+        let records = self.records(intent);
+        let is_done = |step: &&Step| records.iter().any(|r| r.step_key == step.step_key && r.state.is_done());
+        let leading = intent.steps.iter().take_while(is_done).count();
+        (leading == records.len()).then_some(leading)
+    }
+
     /// How many of an intent's steps are done.
     fn done(&self, intent: &PlannedIntent) -> usize {
         let records = self.records(intent);
@@ -477,8 +548,10 @@ fn refusal(records: &[StepRecord]) -> Option<IntentEnd> {
     Some(IntentEnd::Refused(format!("payment {}: {what}", failed.step.id)))
 }
 
-/// In which shard each row lies that a step may move.
-fn shards(fresh: &Ledgers, intent: &PlannedIntent) -> HashMap<(Ledger, RowId), Shard> {
+/// In which shard each row of an intent lies.
+pub(super) type Shards = HashMap<(Ledger, RowId), Shard>;
+
+fn shards(fresh: &Ledgers, intent: &PlannedIntent) -> Shards {
     ids(fresh)
         .filter(|(_, tenant_id, ..)| **tenant_id == intent.tenant_id)
         .map(|(ledger, _, id, shard)| ((ledger, id), shard))

@@ -238,8 +238,7 @@ impl Executor<'_> {
             self.fence(tx, *at).await?;
         }
         for (at, shard) in places {
-            let seen: Vec<_> = before.iter().chain(&records).cloned().collect();
-            let Some(version) = version_of(*at, &seen) else {
+            let Some(version) = version_of(*at, before.iter().chain(&records)) else {
                 return Ok((records, already, Some(unread(*at))));
             };
             let record = match self.store.claim(tx, &self.wanted(*at, Some(version.clone()), false)).await? {
@@ -433,11 +432,14 @@ fn unread(at: Place<'_>) -> IntentEnd {
 }
 
 /// The version that a step's row must have: as the plan saw it, or as the row's leg before left it.
-pub(super) fn version_of(at: Place<'_>, records: &[StepRecord]) -> Option<Version> {
+pub(super) fn version_of<'r>(
+    at: Place<'_>,
+    records: impl IntoIterator<Item = &'r StepRecord, IntoIter: DoubleEndedIterator>,
+) -> Option<Version> {
     let step = at.step();
     step.version.clone().or_else(|| {
         records
-            .iter()
+            .into_iter()
             .rev()
             .find(|r| r.step.ledger == step.ledger && r.step.id == step.id && r.step.to == step.from)
             .and_then(|r| r.version_after.clone())

@@ -213,6 +213,11 @@ pub trait Provider {
         false
     }
 
+    /// Whether it takes a request at once, since nobody outside our own databases is asked.
+    fn is_immediate(&self) -> bool {
+        false
+    }
+
     /// What would leave for a request, for asking what became of it, and for asking about its charge;
     /// nothing leaves by it. What cannot be asked is not among it.
     fn shown(&self, _request: &Request) -> Vec<Shown> {

@@ -85,6 +85,10 @@ impl Provider for Outbox<'_> {
         true
     }
 
+    fn is_immediate(&self) -> bool {
+        true
+    }
+
     async fn send(&self, request: &Request, now: Timestamp) -> Result<Answer> {
         self.store.outbox_add(request.charge.shard, &row(request), now).await?;
         let there = self.store.outbox_answer(request.charge.shard, &request.key).await?;

@@ -136,6 +136,10 @@ impl Provider for Sandbox<'_> {
         "sandbox (no real money moves)".to_owned()
     }
 
+    fn is_immediate(&self) -> bool {
+        self.misbehaviour.delay.is_none()
+    }
+
     fn shown(&self, request: &Request) -> Vec<Shown> {
         let send = Doing::from(request.ask);
         let amount_minor = request.ask.refund_minor();

@@ -161,4 +161,4 @@ impl Store {
 }
 
 /// How many values are put into one list of a statement.
-pub(super) const BATCH: usize = 500;
+pub(crate) const BATCH: usize = 500;

@@ -18,6 +18,14 @@ use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
+/// How many intents' rows are read at once.
+const AT_ONCE: usize = 200;
+
+/// From how many orders on it may be quicker to read all of them than those of a scope.
+const LARGE: i64 = 1000;
+/// How much longer an order takes to read with its neighbourhood than along with all others: measured, on SQLite.
+const PART: i64 = 8;
+
 impl Store {
     /// The rows that the decision about a scope needs.
     pub async fn read_scope(&self, scope: &Scope) -> Result<Ledgers> {
@@ -49,6 +57,18 @@ impl Store {
         }
         reading.start_at_rows(&rows).await?;
         reading.finish().await
+    }
+
+    /// As [`Store::read_intents`], for any number of intents: `look` is given some of them at a time, with their rows.
+    pub async fn each_intents<'a>(
+        &self,
+        intents: &[&'a PlannedIntent],
+        mut look: impl FnMut(&[&'a PlannedIntent], &Ledgers) -> Result<()>,
+    ) -> Result<()> {
+        for intents in intents.chunks(AT_ONCE) {
+            look(intents, &self.read_intents(intents.iter().copied()).await?)?;
+        }
+        Ok(())
     }
 
     /// The rows that the decision about an order needs, as [`Store::read_scope`] reads them; of each of these
@@ -96,10 +116,6 @@ impl Store {
             .collect())
     }
 
-    /// Rows of one ledger, from each of its shards.
-    ///
-    /// # Errors
-    /// Usage, where one row is in two of them: which is the real one?
     /// Whether some row is in a scope by its own columns; a session counts as the row has it, not as filled.
     pub async fn has_rows_in(&self, scope: &Scope) -> Result<bool> {
         let values = window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope);
@@ -110,6 +126,34 @@ impl Store {
             || !self.select::<Message>(file, &values).await?.is_empty())
     }
 
+    /// Whether a scope holds so large a part of all orders that reading every row takes less time than looking for its
+    /// own. It counts no more rows than a multiple of those in scope.
+    pub async fn is_large(&self, scope: &Scope) -> Result<bool> {
+        let in_scope = window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope);
+        let in_scope = self.count_orders(in_scope.bind("limit", i64::MAX)).await?;
+        if in_scope < LARGE {
+            return Ok(false);
+        }
+        let all = self.count_orders(Values::new().bind("limit", in_scope * PART + 1)).await?;
+        Ok(all <= in_scope * PART)
+    }
+
+    async fn count_orders(&self, values: Values) -> Result<i64> {
+        let mut count = 0;
+        for (_, database) in self.shards(Ledger::Orders) {
+            let statement = self.ledger_statement::<Order>(database, "reads/count", &values)?;
+            let mut connection = database.connection().await?;
+            for row in database.fetch(&mut connection, &statement).await? {
+                count += super::rows::Reader::new(&row, "reads/count").int("counted")?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Rows of one ledger, from each of its shards.
+    ///
+    /// # Errors
+    /// Usage, where one row is in two of them: which is the real one?
     pub(super) async fn select<T: LedgerRow>(&self, file: &str, values: &Values) -> Result<Vec<T>> {
         let mut rows: Vec<T> = Vec::new();
         for (shard, database) in self.shards(T::LEDGER) {

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use include_dir::{Dir, include_dir};
 use sqlx::any::AnyArguments;
@@ -26,6 +27,22 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/queries");
+
+/// The texts of ours by name: one is looked up for each statement.
+static OURS: LazyLock<BTreeMap<String, &str>> = LazyLock::new(|| {
+    fn walk(dir: &Dir<'static>, texts: &mut BTreeMap<String, &'static str>) {
+        for file in dir.files() {
+            let name = file.path().to_str().and_then(|path| path.strip_suffix(".sql"));
+            if let Some((name, text)) = name.zip(file.contents_utf8()) {
+                texts.insert(name.replace('\\', "/"), text);
+            }
+        }
+        dir.dirs().for_each(|dir| walk(dir, texts));
+    }
+    let mut texts = BTreeMap::new();
+    walk(&EMBEDDED, &mut texts);
+    texts
+});
 
 /// The SQL files: ours, each of which a file of the same path in a user's folder shadows.
 #[derive(Clone, Debug, Default)]
@@ -50,14 +67,13 @@ impl Queries {
     pub fn shadowed_by(folder: &Path) -> Result<Self> {
         let mut shadows = BTreeMap::new();
         collect(folder, folder, &mut shadows)?;
-        let ours = Self::names();
         for name in shadows.keys() {
             let is_one = match name.split_once('/') {
                 Some(("moves", of)) => is_move(of),
                 Some(("enforce", _)) => true,
                 // Of an access log there is none of ours.
                 _ if name == super::access::ACCESS => true,
-                _ => ours.contains(name) && Self::may_be_shadowed(name),
+                _ => OURS.contains_key(name) && Self::may_be_shadowed(name),
             };
             if !is_one {
                 return Err(Error::usage(format!(
@@ -101,10 +117,7 @@ impl Queries {
 
     /// The text of a file, named by its path without `.sql`; `None` where there is none.
     pub fn find(&self, name: &str) -> Option<&str> {
-        self.shadows
-            .get(name)
-            .map(String::as_str)
-            .or_else(|| EMBEDDED.get_file(format!("{name}.sql"))?.contents_utf8())
+        self.shadows.get(name).map(String::as_str).or_else(|| OURS.get(name).copied())
     }
 
     /// As [`Queries::find`], for a file that the program itself brings.
@@ -113,19 +126,8 @@ impl Queries {
     }
 
     /// Every name of ours, sorted.
-    pub fn names() -> Vec<String> {
-        fn walk(dir: &Dir<'_>, names: &mut Vec<String>) {
-            names.extend(
-                dir.files().filter_map(|f| {
-                    f.path().to_str()?.strip_suffix(".sql").map(|name| name.replace('\\', "/"))
-                }),
-            );
-            dir.dirs().for_each(|d| walk(d, names));
-        }
-        let mut names = Vec::new();
-        walk(&EMBEDDED, &mut names);
-        names.sort();
-        names
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        OURS.keys().map(String::as_str)
     }
 }
 

@@ -78,12 +78,7 @@ impl Mutant {
     }
 
     pub fn queries(&self) -> Queries {
-        // Looked up in a map: most of the time of a debug build went into looking for files in the program.
-        let ours = Queries::default();
-        let own = Queries::names().into_iter().filter(|name| !name.starts_with("ledgers/"));
-        let found =
-            own.fold(Queries::default(), |queries, name| queries.with(&name, ours.find(&name).unwrap()));
-        self.sql.iter().fold(found, |queries, (name, changes)| {
+        self.sql.iter().fold(Queries::default(), |queries, (name, changes)| {
             let ours = queries.find(name).unwrap().to_owned();
             let text = changes.iter().fold(ours, |text, (was, is)| {
                 assert!(text.contains(was), "{name}.sql has no {was:?}");

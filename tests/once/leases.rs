@@ -135,19 +135,18 @@ fn a_lease_that_cannot_be_renewed_is_given_up_with_all_that_runs(site: &Site) {
 
 #[test]
 fn no_statement_about_keys_is_told_the_time_of_this_machine() {
-    let names: Vec<_> =
-        Queries::names().into_iter().filter(|name| name.starts_with("idempotency/")).collect();
+    let names: Vec<_> = Queries::names().filter(|name| name.starts_with("idempotency/")).collect();
     assert!(names.len() > 5, "{names:?}");
     for name in names {
-        let text = Queries::default().find(&name).unwrap().to_owned();
+        let text = Queries::default().find(name).unwrap().to_owned();
         let told: Vec<_> = parameters(&text).into_iter().filter(|name| name.ends_with("_us")).collect();
         assert!(told.iter().all(|name| ["lease_us", "keep_for_us"].contains(name)), "{name}: {told:?}");
         assert!(text.contains("{now_us}"), "{name}");
     }
     // What moves records compares with what it read, and with the length of a window.
     let told = ["window_us", "after_us", "first_seen_us", "last_seen_us"];
-    for name in Queries::names().into_iter().filter(|name| name.starts_with("retention/")) {
-        let text = Queries::default().find(&name).unwrap().to_owned();
+    for name in Queries::names().filter(|name| name.starts_with("retention/")) {
+        let text = Queries::default().find(name).unwrap().to_owned();
         let times = parameters(&text).into_iter().filter(|name| name.ends_with("_us"));
         let is_window = |name: &str| name == "set" || name == "set_first";
         let times: Vec<_> = times.filter(|_| !is_window(name.trim_start_matches("retention/"))).collect();

@@ -38,16 +38,16 @@ on_every_database! {
         // carries all of it out.
         let folders = [("sqlite", Dialect::Sqlite), ("postgres", Dialect::Postgres), ("mysql", Dialect::Mysql)];
         let speaks = |folder: &str| folders.iter().all(|(name, d)| *name != folder || *d == store.journal().dialect);
-        let is_plain = |name: &String| {
+        let is_plain = |name: &&str| {
             // What changes a schema cannot be prepared: the commands' tests run it.
             let changes_schema = name.starts_with("schema/")
                 || name.starts_with("unique/") && !name.contains("/same_") && !name.ends_with("/installed");
             // A scratch is made and marked by tests/guard.rs.
             !changes_schema && !name.starts_with("scratch/") && !name.starts_with("enforce/") && name.split('/').all(speaks)
         };
-        for name in Queries::names().into_iter().filter(is_plain) {
-            let text = Queries::default().find(&name).unwrap().to_owned();
-            for ledger in ledgers_of(&name) {
+        for name in Queries::names().filter(is_plain) {
+            let text = Queries::default().find(name).unwrap().to_owned();
+            for ledger in ledgers_of(name) {
                 for with in subsets(&optional(&text)) {
                     let statement = statement(&text, ledger, &with, store.journal().dialect);
                     connection.prepare(AssertSqlSafe(statement.sql.clone()).into_sql_str()).await
