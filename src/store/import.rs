@@ -1,5 +1,7 @@
 //! Rows from files into the embedded ledgers: all or nothing, and never over what is there.
 
+use std::collections::HashMap;
+
 use super::rows::LedgerRow;
 use super::sql::{Value, Values};
 use super::{BATCH, Connection, Database, Store};
@@ -147,12 +149,8 @@ impl Store {
             let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
             let values =
                 Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);
-            let statement = self.ledger_statement::<T>(database, "reads/by_ids", &values)?;
-            let mut there = std::collections::HashMap::new();
-            for row in database.fetch(tx, &statement).await? {
-                let row = T::decode(&row, 0, &self.statuses)?;
-                there.insert(row.row_id(), row);
-            }
+            let there: Vec<T> = self.rows_on(tx, 0, database, "reads/by_ids", &values).await?;
+            let there: HashMap<_, _> = there.into_iter().map(|row| (row.row_id(), row)).collect();
             for row in tenant_rows {
                 match there.get(&row.row_id()) {
                     None => new.push(row),

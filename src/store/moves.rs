@@ -317,11 +317,7 @@ impl Store {
         let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", list);
         macro_rules! state_of {
             ($row:ty, $refunded:expr) => {{
-                let statement: Statement =
-                    self.ledger_statement::<$row>(database, "reads/by_ids", &values)?;
-                let rows = database.fetch(on, &statement).await?;
-                let rows = rows.iter().map(|row| <$row>::decode(row, shard, &self.statuses));
-                let rows = rows.collect::<Result<Vec<_>>>()?;
+                let rows: Vec<$row> = self.rows_on(on, shard, database, "reads/by_ids", &values).await?;
                 let state = |r: $row| {
                     let refunded_minor = $refunded(&r);
                     let status = r.status.to_string();

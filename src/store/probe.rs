@@ -367,7 +367,7 @@ impl<'s> Probe<'s> {
         let rows = self.fetch(&statement).await?;
         let statuses = &self.site.store.statuses;
         Ok(with_row_type!(self.ledger, T => {
-            rows.iter().map(|row| T::decode(row, self.shard, statuses).map(|row| decoded(&row))).collect()
+            rows.iter().map(|row| T::decode(row.into(), self.shard, statuses).map(|row| decoded(&row))).collect()
         }))
     }
 

@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::Hash;
 
 use futures_util::TryStreamExt as _;
+use serde_json::Value as Json;
 
-use super::rows::{Buyer, LedgerRow};
+use super::rows::{Buyer, LedgerRow, Reader, Row};
 use super::sql::{Statement, Values, statements};
-use super::{BATCH, Store};
+use super::{BATCH, Connection, Database, Dialect, Store};
 use crate::core::ids::*;
-use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
+use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment, Shard};
 use crate::core::plan::PlannedIntent;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
@@ -90,7 +91,7 @@ impl Store {
             let mut connection = database.connection().await?;
             let mut rows = database.stream(&mut connection, &statement);
             while let Some(row) = rows.try_next().await? {
-                take(Payment::decode(&row, shard, &self.statuses)?);
+                take(Payment::decode((&row).into(), shard, &self.statuses)?);
             }
         }
         Ok(())
@@ -144,7 +145,7 @@ impl Store {
             let statement = self.ledger_statement::<Order>(database, "reads/count", &values)?;
             let mut connection = database.connection().await?;
             for row in database.fetch(&mut connection, &statement).await? {
-                count += super::rows::Reader::new(&row, "reads/count").int("counted")?;
+                count += Reader::new(&row, "reads/count").int("counted")?;
             }
         }
         Ok(count)
@@ -157,11 +158,8 @@ impl Store {
     pub(super) async fn select<T: LedgerRow>(&self, file: &str, values: &Values) -> Result<Vec<T>> {
         let mut rows: Vec<T> = Vec::new();
         for (shard, database) in self.shards(T::LEDGER) {
-            let statement = self.ledger_statement::<T>(database, file, values)?;
             let mut connection = database.connection().await?;
-            let found = database.fetch(&mut connection, &statement).await?;
-            let found =
-                found.iter().map(|row| T::decode(row, shard, &self.statuses)).collect::<Result<Vec<T>>>()?;
+            let found: Vec<T> = self.rows_on(&mut connection, shard, database, file, values).await?;
             let earlier: HashSet<_> = rows.iter().map(|r| (r.tenant_id(), r.row_id())).collect();
             if let Some(twice) = found.iter().find(|r| earlier.contains(&(r.tenant_id(), r.row_id()))) {
                 let (name, id, tenant) = (T::LEDGER.row_name(), twice.row_id(), twice.tenant_id());
@@ -176,9 +174,33 @@ impl Store {
         Ok(rows)
     }
 
+    /// Rows of one shard of a ledger.
+    pub(super) async fn rows_on<T: LedgerRow>(
+        &self,
+        on: &mut Connection,
+        shard: Shard,
+        database: &Database,
+        file: &str,
+        values: &Values,
+    ) -> Result<Vec<T>> {
+        let statement = self.ledger_statement::<T>(database, file, values)?;
+        let decode = |row: Row<'_>| T::decode(row, shard, &self.statuses);
+        // Of tables of ours, whose columns are known, and no more rows than fit into one.
+        let packs = database.dialect == Dialect::Sqlite
+            && !self.is_foreign_ledger(T::LEDGER)
+            && !["reads/everything", "reads/in_scope"].contains(&file);
+        if packs && let Ok(rows) = database.fetch(on, &statement.packed(T::COLUMNS)).await {
+            let packed = rows.first().map(|row| Reader::new(row, T::LEDGER).needed("packed")).transpose()?;
+            if let Some(Ok(rows)) = packed.map(|packed| serde_json::from_str::<Vec<Vec<Json>>>(&packed)) {
+                return rows.iter().map(|cells| decode(Row::Packed(T::COLUMNS, cells))).collect();
+            }
+        }
+        database.fetch(on, &statement).await?.iter().map(|row| decode(row.into())).collect()
+    }
+
     pub(super) fn ledger_statement<T: LedgerRow>(
         &self,
-        database: &super::Database,
+        database: &Database,
         file: &str,
         values: &Values,
     ) -> Result<Statement> {
@@ -318,7 +340,7 @@ impl<'a> Reading<'a> {
             let statement = self.store.ledger_statement::<Order>(database, file, values)?;
             let mut connection = database.connection().await?;
             for row in database.fetch(&mut connection, &statement).await? {
-                let r = super::rows::Reader::new(&row, "orders");
+                let r = Reader::new(&row, "orders");
                 self.buyers.want(Buyer {
                     tenant_id: r.id("tenant_id")?,
                     show_id: r.id("show_id")?,
@@ -531,7 +553,7 @@ impl<'a> Reading<'a> {
             let statement = self.store.ledger_statement::<T>(database, "reads/ids_of_orders", &values)?;
             let mut connection = database.connection().await?;
             for row in database.fetch(&mut connection, &statement).await? {
-                let id: RowId = super::rows::Reader::new(&row, T::LEDGER).id("id")?;
+                let id: RowId = Reader::new(&row, T::LEDGER).id("id")?;
                 let key = (tenant_id.clone(), id);
                 if !read.ids.contains(&key) {
                     missing.push(key.1.to_string());

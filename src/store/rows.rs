@@ -4,9 +4,12 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use sqlx::Row;
+use serde_json::Value as Json;
+use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+#[cfg(doc)]
+use super::sql::Statement;
 use super::sql::Value;
 use super::statuses::Statuses;
 use crate::core::ids::*;
@@ -21,10 +24,12 @@ pub trait LedgerRow: Sized + Clone + PartialEq {
     const LEDGER: Ledger;
     /// The name of its id column.
     const ID: &'static str;
+    /// The columns of our own tables, all of them.
+    const COLUMNS: &'static [&'static str];
 
     /// # Errors
     /// Usage, naming row, column and value, where the contract does not allow what it says.
-    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self>;
+    fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self>;
 
     /// Its values in the order of the ledger's SELECT.
     fn values(&self) -> Vec<(&'static str, Value)>;
@@ -47,9 +52,92 @@ pub struct Buyer {
     pub user_id: UserId,
 }
 
+/// What a row says, by the names of its columns.
+#[derive(Clone, Copy)]
+pub enum Row<'a> {
+    /// As its database gave it.
+    Single(&'a AnyRow),
+    /// One of many that came as one, with their columns: see [`Statement::packed`].
+    Packed(&'a [&'a str], &'a [Json]),
+}
+
+impl<'a> From<&'a AnyRow> for Row<'a> {
+    fn from(row: &'a AnyRow) -> Self {
+        Self::Single(row)
+    }
+}
+
+impl Row<'_> {
+    /// # Errors
+    /// Why there is no text in this column, nor nothing.
+    fn text(&self, column: &str) -> Result<Option<String>, String> {
+        match *self {
+            Self::Single(row) => match row.try_get(column) {
+                Ok(text) => Ok(text),
+                // Some databases give text with a binary collation as bytes.
+                Err(error) => match row.try_get::<Option<Vec<u8>>, _>(column) {
+                    Ok(bytes) => {
+                        bytes.map(String::from_utf8).transpose().map_err(|_| "not UTF-8 text".to_owned())
+                    }
+                    Err(_) => Err(self.mistyped(column, "text", &error.to_string())),
+                },
+            },
+            Self::Packed(columns, cells) => match at(columns, cells, column)? {
+                Json::Null => Ok(None),
+                Json::String(text) => Ok(Some(text.clone())),
+                other => Err(self.mistyped(column, "text", &other.to_string())),
+            },
+        }
+    }
+
+    /// # Errors
+    /// Why there is no whole number in this column, nor nothing.
+    fn int(&self, column: &str) -> Result<Option<i64>, String> {
+        const NEEDED: &str = "whole number";
+        match *self {
+            Self::Single(row) => {
+                row.try_get(column).map_err(|error| self.mistyped(column, NEEDED, &error.to_string()))
+            }
+            Self::Packed(columns, cells) => match at(columns, cells, column)? {
+                Json::Null => Ok(None),
+                other => {
+                    other.as_i64().map(Some).ok_or_else(|| self.mistyped(column, NEEDED, &other.to_string()))
+                }
+            },
+        }
+    }
+
+    fn has(&self, column: &str) -> bool {
+        match self {
+            Self::Single(row) => row.try_column(column).is_ok(),
+            Self::Packed(columns, _) => columns.contains(&column),
+        }
+    }
+
+    /// That a value is of another type than the column must have; `why`, where it cannot be shown.
+    fn mistyped(&self, column: &str, needed: &str, why: &str) -> String {
+        let shown = match *self {
+            Self::Single(row) => match row.try_get::<String, _>(column) {
+                Ok(text) => Some(format!("{text:?}")),
+                Err(_) => match row.try_get::<i64, _>(column) {
+                    Ok(number) => Some(number.to_string()),
+                    Err(_) => row.try_get::<f64, _>(column).ok().map(|number| number.to_string()),
+                },
+            },
+            Self::Packed(columns, cells) => at(columns, cells, column).ok().map(Json::to_string),
+        };
+        shown.map_or_else(|| why.to_owned(), |value| format!("{value} is no {needed}"))
+    }
+}
+
+fn at<'a>(columns: &[&str], cells: &'a [Json], column: &str) -> Result<&'a Json, String> {
+    let at = columns.iter().position(|name| *name == column);
+    at.and_then(|at| cells.get(at)).ok_or_else(|| "there is no such column".to_owned())
+}
+
 /// Reads columns of one row, naming the row where one is not as it must be.
 pub(super) struct Reader<'a> {
-    row: &'a AnyRow,
+    row: Row<'a>,
     what: String,
     /// What to do where it is not as it must be.
     hint: &'static str,
@@ -59,8 +147,8 @@ const OF_LEDGERS: &str = "correct the row, or what reads it: ledgers/*.sql, and 
                           it out with a narrower scope: --show, --user, --from, --to";
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(row: &'a AnyRow, what: impl Display) -> Self {
-        Self { row, what: what.to_string(), hint: OF_LEDGERS }
+    pub(super) fn new(row: impl Into<Row<'a>>, what: impl Display) -> Self {
+        Self { row: row.into(), what: what.to_string(), hint: OF_LEDGERS }
     }
 
     /// Of rows that no ledger has.
@@ -68,8 +156,8 @@ impl<'a> Reader<'a> {
         Self { hint, ..self }
     }
 
-    fn of(row: &'a AnyRow, ledger: Ledger, id: &str) -> Self {
-        let id: String = row.try_get(id).unwrap_or_else(|_| "?".to_owned());
+    fn of(row: Row<'a>, ledger: Ledger, id: &str) -> Self {
+        let id = row.text(id).ok().flatten().unwrap_or_else(|| "?".to_owned());
         Self::new(row, format!("{} {}", ledger.row_name(), id.escape_debug()))
     }
 
@@ -77,33 +165,8 @@ impl<'a> Reader<'a> {
         Error::usage(format!("{}, column {column}: {problem}", self.what)).hint(self.hint)
     }
 
-    /// A value of another type than the column must have.
-    fn mistyped(&self, column: &str, needed: &str, error: &sqlx::Error) -> Error {
-        let shown = match self.row.try_get::<String, _>(column) {
-            Ok(text) => Some(format!("{text:?}")),
-            Err(_) => match self.row.try_get::<i64, _>(column) {
-                Ok(number) => Some(number.to_string()),
-                Err(_) => self.row.try_get::<f64, _>(column).ok().map(|number| number.to_string()),
-            },
-        };
-        match shown {
-            Some(value) => self.bad(column, format!("{value} is no {needed}")),
-            None => self.bad(column, error),
-        }
-    }
-
-    /// A text; some databases give text with a binary collation as bytes.
     pub(super) fn text(&self, column: &str) -> Result<Option<String>> {
-        let text: Result<Option<String>, _> = self.row.try_get(column);
-        match text {
-            Ok(text) => Ok(text),
-            Err(e) => match self.row.try_get::<Option<Vec<u8>>, _>(column) {
-                Ok(bytes) => {
-                    bytes.map(String::from_utf8).transpose().map_err(|_| self.bad(column, "not UTF-8 text"))
-                }
-                Err(_) => Err(self.mistyped(column, "text", &e)),
-            },
-        }
+        self.row.text(column).map_err(|why| self.bad(column, why))
     }
 
     pub(super) fn needed(&self, column: &str) -> Result<String> {
@@ -144,7 +207,7 @@ impl<'a> Reader<'a> {
     /// in major units that must be exact in the currency's decimals.
     fn amount(&self, name: &str, currency: Currency) -> Result<i64> {
         let (minor, major) = (format!("{name}_minor"), format!("{name}_major"));
-        if self.row.try_column(minor.as_str()).is_ok() {
+        if self.row.has(&minor) {
             return self.at_least(&minor, 0);
         }
         let text = self.needed(&major)?;
@@ -155,7 +218,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn int_or_null(&self, column: &str) -> Result<Option<i64>> {
-        self.row.try_get(column).map_err(|e| self.mistyped(column, "whole number", &e))
+        self.row.int(column).map_err(|why| self.bad(column, why))
     }
 
     pub(super) fn int(&self, column: &str) -> Result<i64> {
@@ -207,8 +270,25 @@ macro_rules! row_key {
 impl LedgerRow for Order {
     const LEDGER: Ledger = Ledger::Orders;
     const ID: &'static str = "order_id";
+    const COLUMNS: &'static [&'static str] = &[
+        "order_id",
+        "tenant_id",
+        "user_id",
+        "show_id",
+        "session_id",
+        "idempotency_key",
+        "item",
+        "quantity",
+        "amount_minor",
+        "currency",
+        "status",
+        "source",
+        "trace_id",
+        "created_at_us",
+        "version",
+    ];
 
-    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+    fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self> {
         let r = Reader::of(row, Self::LEDGER, Self::ID);
         let currency = r.parsed("currency")?;
         Ok(Self {
@@ -265,8 +345,25 @@ impl LedgerRow for Order {
 impl LedgerRow for Payment {
     const LEDGER: Ledger = Ledger::Payments;
     const ID: &'static str = "payment_id";
+    const COLUMNS: &'static [&'static str] = &[
+        "payment_id",
+        "tenant_id",
+        "order_id",
+        "user_id",
+        "show_id",
+        "session_id",
+        "amount_minor",
+        "refunded_minor",
+        "currency",
+        "provider",
+        "provider_txn_id",
+        "status",
+        "created_at_us",
+        "captured_at_us",
+        "version",
+    ];
 
-    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+    fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self> {
         let r = Reader::of(row, Self::LEDGER, Self::ID);
         let currency = r.parsed("currency")?;
         Ok(Self {
@@ -323,8 +420,22 @@ impl LedgerRow for Payment {
 impl LedgerRow for Hold {
     const LEDGER: Ledger = Ledger::Inventory;
     const ID: &'static str = "hold_id";
+    const COLUMNS: &'static [&'static str] = &[
+        "hold_id",
+        "tenant_id",
+        "order_id",
+        "user_id",
+        "show_id",
+        "session_id",
+        "item",
+        "quantity",
+        "status",
+        "created_at_us",
+        "expires_at_us",
+        "version",
+    ];
 
-    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+    fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self> {
         let r = Reader::of(row, Self::LEDGER, Self::ID);
         Ok(Self {
             hold_id: r.ledger_id("hold_id")?,
@@ -374,8 +485,23 @@ impl LedgerRow for Hold {
 impl LedgerRow for Message {
     const LEDGER: Ledger = Ledger::Messages;
     const ID: &'static str = "message_id";
+    const COLUMNS: &'static [&'static str] = &[
+        "message_id",
+        "tenant_id",
+        "message_key",
+        "topic",
+        "order_id",
+        "user_id",
+        "show_id",
+        "session_id",
+        "status",
+        "attempts",
+        "trace_id",
+        "created_at_us",
+        "version",
+    ];
 
-    fn decode(row: &AnyRow, shard: Shard, statuses: &Statuses) -> Result<Self> {
+    fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self> {
         let r = Reader::of(row, Self::LEDGER, Self::ID);
         Ok(Self {
             message_id: r.ledger_id("message_id")?,

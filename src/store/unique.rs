@@ -129,7 +129,7 @@ impl Store {
                 let statement = self.ledger_statement::<Order>(database, file, &values)?;
                 let mut connection = database.connection().await?;
                 let rows = database.fetch(&mut connection, &statement).await?;
-                rows.iter().map(|row| LedgerRow::decode(row, shard, &self.statuses)).collect()
+                rows.iter().map(|row| LedgerRow::decode(row.into(), shard, &self.statuses)).collect()
             };
             match unique {
                 Unique::LiveKey => {
@@ -144,7 +144,7 @@ impl Store {
                         self.ledger_statement::<Payment>(database, "unique/same_charge", &none)?;
                     let mut connection = database.connection().await?;
                     for row in database.fetch(&mut connection, &statement).await? {
-                        let p: Payment = LedgerRow::decode(&row, shard, &self.statuses)?;
+                        let p: Payment = LedgerRow::decode((&row).into(), shard, &self.statuses)?;
                         found.push(Violation {
                             tenant_id: p.tenant_id.to_string(),
                             shared: format!("{} {}", p.provider, p.provider_txn_id.unwrap_or_default()),
