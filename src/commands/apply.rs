@@ -1,6 +1,6 @@
 //! `onefold apply`: carry a plan's steps out.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -18,12 +18,10 @@ use super::telling::Telling;
 use super::{caveat, count, executor, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
-use crate::core::ids::RowId;
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::money::Currency;
 use crate::core::plan::{Outcome, Plan, PlannedIntent, make_of, refunds};
-use crate::core::status::Ledger;
 use crate::core::verify::verify;
 use crate::error::{Error, Exit, Result};
 use crate::execute::apply::Applied;
@@ -314,20 +312,12 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Pro
     let mut outside = Vec::new();
     let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
         outside.extend(freeze.outside(intents, ledgers));
-        let asked: BTreeSet<_> = intents
-            .iter()
-            .flat_map(|i| {
-                i.steps.iter().filter(|s| s.ledger == Ledger::Payments).map(|s| (&i.tenant_id, &s.id))
-            })
-            .collect();
         for payment in &ledgers.payments {
-            if asked.contains(&(&payment.tenant_id, &RowId::from(&payment.payment_id))) {
-                providers.of(&payment.provider)?;
-            }
+            providers.of(&payment.provider)?;
         }
         Ok(())
     };
-    store.each_intents(&plan.with_steps(), look).await?;
+    store.each_moved(&plan.with_steps(), look).await?;
     if outside.is_empty() {
         return Ok(());
     }

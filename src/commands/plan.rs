@@ -150,7 +150,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
                     outside.extend(freeze.outside(intents, ledgers));
                     Ok(())
                 };
-                store.each_intents(&quick.plan.with_steps(), look).await?;
+                store.each_moved(&quick.plan.with_steps(), look).await?;
             }
             (rule, quick.plan)
         } else {

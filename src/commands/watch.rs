@@ -58,6 +58,8 @@ pub struct WatchArgs {
 const MINUTES: i64 = 30;
 /// What stands over the pictures.
 const BY_MINUTE: &str = "BY MINUTE";
+/// How many intents' rows are read at once.
+const AT_ONCE: usize = 200;
 
 struct Watched<'s> {
     store: &'s Store,
@@ -140,11 +142,10 @@ impl Watched<'_> {
         let mut late = BTreeSet::new();
         if let Some(plan) = &self.plan {
             let losers = losers(plan);
-            let look = |_: &[_], ledgers: &_| {
-                late.extend(late_captures(ledgers, &losers, plan.made_at));
-                Ok(())
-            };
-            self.store.each_intents(&plan.with_steps(), look).await?;
+            for intents in plan.with_steps().chunks(AT_ONCE) {
+                let ledgers = self.store.read_intents(intents.iter().copied()).await?;
+                late.extend(late_captures(&ledgers, &losers, plan.made_at));
+            }
         }
         let mut asked = BTreeMap::new();
         if let Some(freeze) = &self.freeze {

@@ -145,7 +145,7 @@ impl Executor<'_> {
             ids(&rows).map(|(ledger, tenant_id, id, shard)| ((ledger, tenant_id, id), shard)).collect();
         let mut waits = HashSet::new();
         for payment in &rows.payments {
-            if !self.providers.of(&payment.provider)?.is_immediate() {
+            if !self.providers.of(&payment.provider).is_ok_and(|provider| provider.is_immediate()) {
                 waits.insert((&payment.tenant_id, RowId::from(&payment.payment_id)));
             }
         }

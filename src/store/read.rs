@@ -19,9 +19,6 @@ use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
-/// How many intents' rows are read at once.
-const AT_ONCE: usize = 200;
-
 /// From how many orders on it may be quicker to read all of them than those of a scope.
 const LARGE: i64 = 1000;
 /// How much longer an order takes to read with its neighbourhood than along with all others: measured, on SQLite.
@@ -49,25 +46,36 @@ impl Store {
         intents: impl IntoIterator<Item = &'a PlannedIntent>,
     ) -> Result<Ledgers> {
         let mut reading = Reading::of(self);
-        let mut rows: BTreeMap<(Ledger, TenantId), Vec<String>> = BTreeMap::new();
+        let mut rows: BTreeMap<(Ledger, TenantId), BTreeSet<RowId>> = BTreeMap::new();
         for intent in intents {
             let orders = intent.orders.iter().map(|id| (Ledger::Orders, RowId::from(id)));
             for (ledger, id) in orders.chain(intent.orphans.iter().cloned()) {
-                rows.entry((ledger, intent.tenant_id.clone())).or_default().push(id.to_string());
+                rows.entry((ledger, intent.tenant_id.clone())).or_default().insert(id);
             }
         }
         reading.start_at_rows(&rows).await?;
         reading.finish().await
     }
 
-    /// As [`Store::read_intents`], for any number of intents: `look` is given some of them at a time, with their rows.
-    pub async fn each_intents<'a>(
+    /// The rows that intents' steps move and the intents' orders, and no more: where each stands. `look` is given some
+    /// intents at a time.
+    pub async fn each_moved<'a>(
         &self,
         intents: &[&'a PlannedIntent],
         mut look: impl FnMut(&[&'a PlannedIntent], &Ledgers) -> Result<()>,
     ) -> Result<()> {
-        for intents in intents.chunks(AT_ONCE) {
-            look(intents, &self.read_intents(intents.iter().copied()).await?)?;
+        for intents in intents.chunks(BATCH) {
+            let mut rows: BTreeMap<(Ledger, TenantId), BTreeSet<RowId>> = BTreeMap::new();
+            for intent in intents {
+                let orders = intent.orders.iter().map(|id| (Ledger::Orders, RowId::from(id)));
+                let moved = intent.steps.iter().map(|step| (step.ledger, step.id.clone()));
+                for (ledger, id) in orders.chain(moved) {
+                    rows.entry((ledger, intent.tenant_id.clone())).or_default().insert(id);
+                }
+            }
+            let mut reading = Reading::of(self);
+            reading.start_at_rows(&rows).await?;
+            look(intents, &reading.into_rows())?;
         }
         Ok(())
     }
@@ -351,8 +359,9 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    async fn start_at_rows(&mut self, rows: &BTreeMap<(Ledger, TenantId), Vec<String>>) -> Result<()> {
+    async fn start_at_rows(&mut self, rows: &BTreeMap<(Ledger, TenantId), BTreeSet<RowId>>) -> Result<()> {
         for ((ledger, tenant_id), ids) in rows {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
             for ids in ids.chunks(BATCH) {
                 let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", ids.to_vec());
                 let store = self.store;
@@ -408,12 +417,16 @@ impl<'a> Reading<'a> {
                 );
             }
         }
-        Ok(Ledgers {
+        Ok(self.into_rows())
+    }
+
+    fn into_rows(self) -> Ledgers {
+        Ledgers {
             orders: self.orders.rows,
             payments: self.payments.rows,
             inventory: self.inventory.rows,
             messages: self.messages.rows,
-        })
+        }
     }
 
     fn note_what_rows_name(&mut self) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes four ledgers as CSV after a sale with retries: generate.py ORDERS FOLDER. Seeded: the same number gives the same bytes.
+"""Writes four ledgers as CSV after a sale with retries: generate.py ORDERS FOLDER [BEGIN]. Seeded: the same number gives the
+same bytes. BEGIN, as 2026-11-11T20:00:00+08:00, is when the sale of one hour began.
 
 Nine purchases in ten are one order. The others are two to eight orders that one session made within seconds; the first is
 paid and backed, of the rest some were paid too, all hold stock and most have a message that still waits."""
@@ -21,7 +22,7 @@ BEGIN = datetime(2026, 11, 11, 20, 0, tzinfo=timezone(timedelta(hours=8)))
 SALE_SECONDS = 3600
 
 
-def main(orders, folder):
+def main(orders, folder, begin):
     dice = random.Random(2026)
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: (folder / f"{name}.csv").open("w", buffering=1 << 20) for name in HEADS}
@@ -39,7 +40,7 @@ def main(orders, folder):
         retries = dice.randint(2, 8) if dice.random() < 0.03 else 1
         owner = f"U-{purchase:08d},SHOW-{dice.randint(1, 8):04d},S-{purchase:08d}"
         item, quantity, price = dice.choice("ABCD"), dice.randint(1, 4), dice.choice((18000, 36000, 68000))
-        at = BEGIN + timedelta(microseconds=purchase * SALE_SECONDS * 1_000_000 // orders)
+        at = begin + timedelta(microseconds=purchase * SALE_SECONDS * 1_000_000 // orders)
         for nth in range(min(retries, orders - counts["orders"])):
             at += timedelta(microseconds=dice.randint(500_000, 4_000_000))
             first = retries > 1 and nth == 0
@@ -63,4 +64,4 @@ def main(orders, folder):
         file.close()
 
 
-main(int(sys.argv[1]), Path(sys.argv[2]))
+main(int(sys.argv[1]), Path(sys.argv[2]), datetime.fromisoformat(sys.argv[3]) if len(sys.argv) > 3 else BEGIN)
