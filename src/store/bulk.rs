@@ -1,20 +1,26 @@
-//! Many rows into the embedded ledgers, by each driver's own fastest means: through the common one it takes many times
-//! as long.
+//! Many rows into the embedded ledgers, and as they stand there, by each driver's own fastest means: through the common
+//! one it takes many times as long.
 
 use std::str::FromStr as _;
 
+use futures_util::TryStreamExt as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use sqlx::mysql::MySqlArguments;
+use sqlx::query::Query;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Arguments as _, Connection as _, MySqlConnection, PgConnection};
+use sqlx::{
+    Arguments as _, Column as _, ColumnIndex, Connection as _, Decode, Encode, MySqlConnection, PgConnection,
+    Row, Type,
+};
 
-use super::connect::{begin_to_write, is_taken, settings};
+use super::connect::{begin_to_write, settings};
+use super::native::is_int;
 use super::rows::{Field, LedgerRow};
 use super::sql::{Queries, Statement, Value, Values};
 use super::{Database, Dialect};
 use crate::error::{Error, Result};
 
-/// How many rows one INSERT adds on MySQL: however long they are, they fit into a packet of its smallest default, 16 MiB.
+/// How many rows are sent to a server at once: those of one INSERT on MySQL. However long they are, they fit into a packet of its smallest default, 16 MiB.
 const ROWS: usize = 1_000;
 
 /// How many KiB of pages SQLite keeps at hand: the keys of some millions of rows, which are changed all over.
@@ -37,7 +43,8 @@ impl<'d> Bulk<'d> {
     /// # Errors
     /// A clash, where another writes for too long.
     pub(super) async fn begin(database: &'d Database) -> Result<Self> {
-        let session = Session::begin(database).await.map_err(|e| e.of(database))?;
+        let mut session = Session::open(database).await.map_err(|e| e.of(database))?;
+        session.run(begin_to_write(database.dialect)).await.map_err(|e| e.of(database))?;
         Ok(Self { database, session })
     }
 
@@ -72,9 +79,11 @@ impl<'d> Bulk<'d> {
                 let mut copy = connection.copy_in_raw(&copy).await.map_err(failed)?;
                 let mut block = BINARY.to_vec();
                 for rows in portions {
-                    rows?.iter().for_each(|row| write_binary(row, &mut block));
-                    copy.send(&block[..]).await.map_err(failed)?;
-                    block.clear();
+                    for rows in rows?.chunks(ROWS) {
+                        rows.iter().for_each(|row| write_binary(row, &mut block));
+                        copy.send(&block[..]).await.map_err(failed)?;
+                        block.clear();
+                    }
                 }
                 block.extend_from_slice(&END);
                 copy.send(&block[..]).await.map_err(failed)?;
@@ -99,62 +108,158 @@ impl<'d> Bulk<'d> {
         Ok(())
     }
 
-    pub(super) async fn commit(self) -> Result<()> {
-        self.session.commit().await.map_err(|e| e.of(self.database))
+    pub(super) async fn commit(mut self) -> Result<()> {
+        self.session.run("COMMIT").await.map_err(|e| e.of(self.database))?;
+        self.session.close().await.map_err(|e| e.of(self.database))
+    }
+}
+
+/// A connection of its own that gives rows as they stand in a database.
+pub(super) struct Looking<'d> {
+    database: &'d Database,
+    session: Session,
+}
+
+impl<'d> Looking<'d> {
+    pub(super) async fn begin(database: &'d Database) -> Result<Self> {
+        let session = Session::open(database).await.map_err(|e| e.of(database))?;
+        Ok(Self { database, session })
+    }
+
+    /// Hands over the fields of every row that a SELECT gives; `None` is what is neither text nor a whole number.
+    pub(super) async fn select(
+        &mut self,
+        statement: &Statement,
+        take: impl FnMut(&[Option<Field<'_>>]),
+    ) -> Result<()> {
+        self.session.select(statement, take).await.map_err(|e| e.of(self.database))
     }
 }
 
 impl Session {
-    async fn begin(database: &Database) -> std::result::Result<Self, Failed> {
+    async fn open(database: &Database) -> std::result::Result<Self, Failed> {
         let url = database.url();
-        let begin = settings(database.dialect).iter().copied().chain([begin_to_write(database.dialect)]);
-        Ok(match database.dialect {
+        let mut session = match database.dialect {
             Dialect::Sqlite => {
                 let options = SqliteConnectOptions::from_str(&url)?;
                 let flags =
                     rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                let connection = rusqlite::Connection::open_with_flags(options.get_filename(), flags)?;
-                for statement in begin {
-                    connection.execute_batch(statement)?;
-                }
-                connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-                Self::Sqlite(connection)
+                Self::Sqlite(rusqlite::Connection::open_with_flags(options.get_filename(), flags)?)
             }
-            Dialect::Postgres => {
-                let mut connection = PgConnection::connect(&url).await?;
-                for statement in begin {
-                    sqlx::raw_sql(statement).execute(&mut connection).await?;
-                }
-                Self::Postgres(connection)
-            }
-            Dialect::Mysql => {
-                let mut connection = MySqlConnection::connect(&url).await?;
-                for statement in begin {
-                    sqlx::raw_sql(statement).execute(&mut connection).await?;
-                }
-                Self::Mysql(connection)
-            }
-        })
+            Dialect::Postgres => Self::Postgres(PgConnection::connect(&url).await?),
+            Dialect::Mysql => Self::Mysql(MySqlConnection::connect(&url).await?),
+        };
+        for setting in settings(database.dialect) {
+            session.run(setting).await?;
+        }
+        if let Self::Sqlite(connection) = &session {
+            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        }
+        Ok(session)
     }
 
-    async fn commit(self) -> std::result::Result<(), Failed> {
-        const COMMIT: &str = "COMMIT";
+    async fn run(&mut self, statement: &'static str) -> std::result::Result<(), Failed> {
         match self {
-            Self::Sqlite(connection) => {
-                connection.execute_batch(COMMIT)?;
-                connection.close().map_err(|(_, e)| e)?;
+            Self::Sqlite(connection) => connection.execute_batch(statement)?,
+            Self::Postgres(connection) => _ = sqlx::raw_sql(statement).execute(connection).await?,
+            Self::Mysql(connection) => _ = sqlx::raw_sql(statement).execute(connection).await?,
+        }
+        Ok(())
+    }
+
+    async fn select(
+        &mut self,
+        statement: &Statement,
+        mut take: impl FnMut(&[Option<Field<'_>>]),
+    ) -> std::result::Result<(), Failed> {
+        match self {
+            Self::Sqlite(connection) => select_from_sqlite(connection, statement, take)?,
+            Self::Postgres(connection) => {
+                let query = bound(sqlx::query(statement.text()), statement);
+                let mut rows = query.fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    take(&fields(&row));
+                }
             }
-            Self::Postgres(mut connection) => {
-                sqlx::raw_sql(COMMIT).execute(&mut connection).await?;
-                connection.close().await?;
-            }
-            Self::Mysql(mut connection) => {
-                sqlx::raw_sql(COMMIT).execute(&mut connection).await?;
-                connection.close().await?;
+            Self::Mysql(connection) => {
+                let query = bound(sqlx::query(statement.text()), statement);
+                let mut rows = query.fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    take(&fields(&row));
+                }
             }
         }
         Ok(())
     }
+
+    async fn close(self) -> std::result::Result<(), Failed> {
+        match self {
+            Self::Sqlite(connection) => connection.close().map_err(|(_, e)| e)?,
+            Self::Postgres(connection) => connection.close().await?,
+            Self::Mysql(connection) => connection.close().await?,
+        }
+        Ok(())
+    }
+}
+
+fn bound<'q, DB>(
+    query: Query<'q, DB, DB::Arguments>,
+    statement: &'q Statement,
+) -> Query<'q, DB, DB::Arguments>
+where
+    DB: sqlx::Database,
+    Option<&'q str>: Encode<'q, DB> + Type<DB>,
+    Option<i64>: Encode<'q, DB> + Type<DB>,
+{
+    statement.arguments.iter().fold(query, |query, value| match value {
+        Value::Text(text) => query.bind(text.as_deref()),
+        Value::Int(int) => query.bind(*int),
+        Value::List(_) | Value::Rows(_) => query,
+    })
+}
+
+fn fields<'r, R: Row>(row: &'r R) -> Vec<Option<Field<'r>>>
+where
+    usize: ColumnIndex<R>,
+    Option<&'r str>: Decode<'r, R::Database>,
+    Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let field = |(at, column): (usize, &<R::Database as sqlx::Database>::Column)| {
+        if is_int(column.name()) {
+            row.try_get::<Option<i64>, _>(at).ok().map(Field::from)
+        } else {
+            // A text with a binary collation is one for all that.
+            row.try_get_unchecked::<Option<&str>, _>(at).ok().map(Field::from)
+        }
+    };
+    row.columns().iter().enumerate().map(field).collect()
+}
+
+fn select_from_sqlite(
+    connection: &rusqlite::Connection,
+    select: &Statement,
+    mut take: impl FnMut(&[Option<Field<'_>>]),
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(&select.sql)?;
+    for (at, value) in (1..).zip(&select.arguments) {
+        match value {
+            Value::Text(text) => statement.raw_bind_parameter(at, text)?,
+            Value::Int(int) => statement.raw_bind_parameter(at, int)?,
+            Value::List(_) | Value::Rows(_) => {}
+        }
+    }
+    let width = statement.column_count();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let field = |at| match row.get_ref(at) {
+            Ok(ValueRef::Null) => Some(Field::Null),
+            Ok(ValueRef::Integer(int)) => Some(Field::Int(int)),
+            Ok(ValueRef::Text(text)) => std::str::from_utf8(text).ok().map(Field::Text),
+            _ => None,
+        };
+        take(&(0..width).map(field).collect::<Vec<_>>());
+    }
+    Ok(())
 }
 
 /// What a driver says where it does not go on.
@@ -178,21 +283,29 @@ impl From<rusqlite::Error> for Failed {
 impl Failed {
     fn of(self, database: &Database) -> Error {
         use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
-        use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
+        use rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY;
         match self {
-            // Another has added that very row since it was looked for.
-            Self::Common(error) if is_taken(&error) => Error::clash(database.failed(&error).message),
+            Self::Common(error) if is_there(&error) => Error::clash(database.failed(&error).message),
             Self::Common(error) => database.failed(&error),
             Self::Sqlite(error) => {
                 let message = format!("{}: {error}", database.label);
                 let is_clash = error.sqlite_error().is_some_and(|e| {
                     matches!(e.code, DatabaseBusy | DatabaseLocked)
-                        || matches!(e.extended_code, SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_UNIQUE)
+                        || e.extended_code == SQLITE_CONSTRAINT_PRIMARYKEY
                 });
                 if is_clash { Error::clash(message) } else { Error::failure(message) }
             }
         }
     }
+}
+
+/// Whether another has added that very row since it was looked for. What breaks a unique index of a site's own is no clash.
+fn is_there(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    // PostgreSQL names the constraint, MySQL the index at the end of its message.
+    error.is_unique_violation()
+        && (error.constraint().is_some_and(|name| name.ends_with("_pkey"))
+            || error.message().ends_with("PRIMARY'"))
 }
 
 impl rusqlite::ToSql for Field<'_> {

@@ -267,7 +267,7 @@ impl Database {
     pub(super) async fn insert(&self, on: &mut Connection, statement: &Statement) -> Result<bool> {
         match statement.query().execute(on).await {
             Ok(_) => Ok(true),
-            Err(e) if is_taken(&e) => Ok(false),
+            Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
             Err(e) => Err(self.failed(&e)),
         }
     }
@@ -422,11 +422,6 @@ fn is_clash(error: &sqlx::Error) -> bool {
     }
     // SQLITE_BUSY and SQLITE_LOCKED, whatever their extended code says more.
     code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6))
-}
-
-/// Whether a row with the same key is there already.
-pub(super) fn is_taken(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(e) if e.is_unique_violation())
 }
 
 /// The number of an error of MySQL or MariaDB.

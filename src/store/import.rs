@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::bulk::Bulk;
+use super::bulk::{Bulk, Looking};
 use super::connect::until_no_clash;
 use super::rows::{Field, LedgerRow};
 use super::sql::Values;
-use super::{BATCH, Connection, Database, Store};
+use super::{BATCH, Connection, Database, Statuses, Store};
 use crate::core::ids::*;
 use crate::core::ledger::{Hold, Message, Order, Payment, Rows};
 use crate::core::status::Ledger;
@@ -120,10 +120,13 @@ impl Store {
             import.imported[T::LEDGER as usize].added = rows.count(T::LEDGER);
             return Ok(());
         }
+        let mut looking = Looking::begin(database).await?;
         let mut new = Vec::new();
         for portion in T::of(rows) {
             for batch in portion?.chunks(BATCH) {
-                new.extend(self.compared(&mut connection, database, batch, import).await?);
+                for rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
+                    new.extend(self.compared(&mut looking, &mut connection, database, rows, import).await?);
+                }
             }
             progress(T::LEDGER, new.len() as u64);
         }
@@ -158,33 +161,54 @@ impl Store {
         bulk.add(&self.queries, new).await
     }
 
-    /// Which rows of a batch are not there.
+    /// Which rows of a tenant are not there.
     async fn compared<T: LedgerRow>(
         &self,
+        looking: &mut Looking<'_>,
         on: &mut Connection,
         database: &Database,
-        batch: &[T],
+        rows: &[T],
         import: &mut Import,
     ) -> Result<Vec<bool>> {
-        let mut new = Vec::with_capacity(batch.len());
-        for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
-            let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
-            let values =
-                Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);
-            let statement = self.ledger_statement::<T>(database, "reads/by_ids", &values)?;
-            let mut there = HashMap::new();
-            for row in database.fetch(on, &statement).await? {
-                let row = T::decode(&row, 0, &self.statuses)?;
-                there.insert(row.row_id(), row);
-            }
-            for row in tenant_rows {
-                let same = there.get(&row.row_id());
-                new.push(same.is_none());
-                match same {
-                    None => {}
-                    Some(same) if same == row => import.imported[T::LEDGER as usize].present += 1,
-                    Some(other) => import.differences.push(difference(row, other)),
+        let by_ids = |ids: Vec<String>| {
+            let values = Values::new().bind("tenant_id", rows[0].tenant_id().as_str()).bind("ids", ids);
+            self.ledger_statement::<T>(database, "reads/by_ids", &values)
+        };
+        let ids: Vec<RowId> = rows.iter().map(LedgerRow::row_id).collect();
+        let places: HashMap<&str, usize> = ids.iter().map(RowId::as_str).zip(0..).collect();
+        let mut new = vec![true; rows.len()];
+        let mut odd = Vec::new();
+        // Where statuses go by words of a site's own, the same word may mean another.
+        let may_be_same = self.statuses == Statuses::default();
+        let statement = by_ids(ids.iter().map(ToString::to_string).collect())?;
+        looking
+            .select(&statement, |there| {
+                let Some(Some(Field::Text(id))) = there.first() else { return };
+                let Some(at) = places.get(id) else { return };
+                new[*at] = false;
+                let here = rows[*at].values().map(|(_, field)| Some(field));
+                if !may_be_same || !here.eq(there.iter().copied()) {
+                    odd.push(*at);
                 }
+            })
+            .await?;
+        let imported = &mut import.imported[T::LEDGER as usize];
+        imported.present += new.iter().filter(|new| !**new).count() as u64;
+        if odd.is_empty() {
+            return Ok(new);
+        }
+        // What is not the same letter for letter may still be the same row.
+        odd.sort_unstable();
+        let statement = by_ids(odd.iter().map(|at| ids[*at].to_string()).collect())?;
+        let mut there = HashMap::new();
+        for row in database.fetch(on, &statement).await? {
+            let row = T::decode(&row, 0, &self.statuses)?;
+            there.insert(row.row_id(), row);
+        }
+        for (row, other) in odd.iter().filter_map(|at| Some((&rows[*at], there.get(&ids[*at])?))) {
+            if row != other {
+                imported.present -= 1;
+                import.differences.push(difference(row, other));
             }
         }
         Ok(new)

@@ -157,6 +157,17 @@ on_every_database! {
         assert_eq!(all_rows(&stores[0]).await, sorted(all));
     }
 
+    async fn a_unique_index_of_a_sites_own_is_an_error_at_once(db) {
+        let store = db.store().await;
+        db.run("CREATE UNIQUE INDEX one_order_a_trace ON orders (trace_id)").await;
+        let mut ledgers = shop(2);
+        ledgers.orders.iter_mut().for_each(|order| order.trace_id = Some("tr-1".to_owned()));
+        let error = store.import(&ledgers, false, |_, _| ()).await.unwrap_err();
+        assert!(!error.is_clash(), "{error}");
+        assert!(error.message.contains("trace"), "{error}");
+        assert!(all_rows(&store).await.is_empty());
+    }
+
     async fn an_error_of_the_rows_undoes_what_was_added_before_it(db) {
         struct Broken(Ledgers);
         impl Rows for Broken {
