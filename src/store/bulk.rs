@@ -20,7 +20,8 @@ use super::sql::{Queries, Statement, Value, Values};
 use super::{Database, Dialect};
 use crate::error::{Error, Result};
 
-/// How many rows are sent to a server at once: those of one INSERT on MySQL. However long they are, they fit into a packet of its smallest default, 16 MiB.
+/// How many rows are sent to a server at once: those of one INSERT on MySQL. However long they are, they fit into a packet
+/// of its smallest default, 16 MiB.
 const ROWS: usize = 1_000;
 
 /// How many KiB of pages SQLite keeps at hand: the keys of some millions of rows, which are changed all over.
@@ -110,7 +111,8 @@ impl<'d> Bulk<'d> {
 
     pub(super) async fn commit(mut self) -> Result<()> {
         self.session.run("COMMIT").await.map_err(|e| e.of(self.database))?;
-        self.session.close().await.map_err(|e| e.of(self.database))
+        self.session.close().await;
+        Ok(())
     }
 }
 
@@ -133,6 +135,10 @@ impl<'d> Looking<'d> {
         take: impl FnMut(&[Option<Field<'_>>]),
     ) -> Result<()> {
         self.session.select(statement, take).await.map_err(|e| e.of(self.database))
+    }
+
+    pub(super) async fn end(self) {
+        self.session.close().await;
     }
 }
 
@@ -192,13 +198,13 @@ impl Session {
         Ok(())
     }
 
-    async fn close(self) -> std::result::Result<(), Failed> {
+    /// What ends badly here has been done already.
+    async fn close(self) {
         match self {
-            Self::Sqlite(connection) => connection.close().map_err(|(_, e)| e)?,
-            Self::Postgres(connection) => connection.close().await?,
-            Self::Mysql(connection) => connection.close().await?,
+            Self::Sqlite(connection) => _ = connection.close(),
+            Self::Postgres(connection) => _ = connection.close().await,
+            Self::Mysql(connection) => _ = connection.close().await,
         }
-        Ok(())
     }
 }
 

@@ -130,6 +130,7 @@ impl Store {
             }
             progress(T::LEDGER, new.len() as u64);
         }
+        looking.end().await;
         import.imported[T::LEDGER as usize].added = new.iter().filter(|new| **new).count() as u64;
         import.new[T::LEDGER as usize] = Some(new);
         Ok(())
