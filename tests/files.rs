@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onefold::core::ledger::Ledgers;
+use onefold::core::ledger::{Ledgers, Portions, Rows};
 use onefold::core::status::{Ledger, OrderStatus, PaymentStatus};
 use onefold::error::{Error, Exit};
 use onefold::files::{self, Faults, Kind, LedgerFiles, Need, Note, ReadOptions};
@@ -111,6 +111,83 @@ fn every_case_loads_and_comes_back_the_same_after_writing() {
         let odd: Vec<_> = notes(&again).into_iter().filter(|text| !text.contains("blanks around")).collect();
         assert!(odd.is_empty(), "{odd:?}");
         assert_eq!(loaded(again), ledgers, "{}", folder.display());
+    }
+}
+
+// Rows that are not kept
+
+fn checked(dir: &Path, options: &ReadOptions) -> Result<(files::Checked, Vec<Note>), Faults> {
+    files::check(LedgerFiles::in_dir(dir).unwrap(), options.clone(), &mut |_, _, _| {})
+}
+
+/// The rows of the four ledgers, as they are read again.
+fn again(rows: &dyn Rows) -> onefold::error::Result<Ledgers> {
+    fn of<R>(portions: Portions<'_, R>) -> onefold::error::Result<Vec<R>> {
+        Ok(portions.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+    Ok(Ledgers {
+        orders: of(rows.orders())?,
+        payments: of(rows.payments())?,
+        inventory: of(rows.inventory())?,
+        messages: of(rows.messages())?,
+    })
+}
+
+#[test]
+fn files_that_were_checked_give_the_same_rows_each_time_they_are_read() {
+    let mut folders = ledger_folders(&fixture("cases"));
+    folders.push(fixture("files/excel-utf16-tabs"));
+    for folder in folders {
+        let (mut kept, notes) = read(&folder, &ReadOptions::default()).unwrap();
+        kept.orders.sort_by_key(|order| order.order_id.clone());
+        kept.payments.sort_by_key(|payment| payment.payment_id.clone());
+        kept.inventory.sort_by_key(|hold| hold.hold_id.clone());
+        kept.messages.sort_by_key(|message| message.message_id.clone());
+        let (rows, told) = checked(&folder, &ReadOptions::default()).unwrap();
+        assert_eq!(told, notes);
+        for ledger in Ledger::ALL {
+            assert_eq!(rows.count(ledger), kept.count(ledger), "{ledger}");
+        }
+        for _ in 0..2 {
+            let mut read = again(&rows).unwrap();
+            read.orders.sort_by_key(|order| order.order_id.clone());
+            read.payments.sort_by_key(|payment| payment.payment_id.clone());
+            read.inventory.sort_by_key(|hold| hold.hold_id.clone());
+            read.messages.sort_by_key(|message| message.message_id.clone());
+            assert_eq!(read, kept, "{}", folder.display());
+        }
+    }
+}
+
+#[test]
+fn a_check_tells_every_fault_that_reading_tells() {
+    let text = format!("{ORDER_HEADER}\n{ORDER}\n{ORDER}\nO-2,U-1,SH-1,0,1,CNY,PAID,never\n");
+    let dir = folder(&[(Ledger::Orders, text.as_bytes())]);
+    let refused = checked(dir.path(), &options(&[])).unwrap_err();
+    assert_eq!(refused.count(), 3, "{refused}");
+    assert_eq!(refused, read(dir.path(), &options(&[])).unwrap_err());
+}
+
+#[test]
+fn a_file_that_changes_after_it_was_checked_is_told() {
+    let text = format!("{ORDER_HEADER}\n{ORDER}\n");
+    let changes = [
+        ("a row more", format!("{text}{}\n", ORDER.replace("O-1", "O-2"))),
+        ("a row less", format!("{ORDER_HEADER}\n")),
+        ("a fault", text.replace("PAID", "LOST")),
+        ("no file", String::new()),
+    ];
+    for (what, changed) in changes {
+        let dir = folder(&[(Ledger::Orders, text.as_bytes())]);
+        let (rows, _) = checked(dir.path(), &options(&[])).unwrap();
+        assert_eq!(again(&rows).unwrap().orders.len(), 1);
+        let file = dir.path().join("orders.csv");
+        match what {
+            "no file" => fs::remove_file(&file).unwrap(),
+            _ => fs::write(&file, changed).unwrap(),
+        }
+        let error = again(&rows).expect_err(what);
+        assert!(error.message.contains("orders.csv has changed since it was checked"), "{what}: {error}");
     }
 }
 

@@ -9,11 +9,13 @@ use serde::Serialize;
 use super::flags::ZoneFlag;
 use super::progress::Progress;
 use crate::config::Config;
-use crate::core::ledger::Ledgers;
+use crate::core::ledger::{Ledgers, Rows};
 use crate::core::plain::Basis;
+use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::files::{
-    Amounts, ColumnMap, Encoding, LedgerFiles, Origin, Portions, ReadOptions, Sifted, StatusMap, read, sift,
+    Amounts, ColumnMap, Encoding, Faults, LedgerFiles, Note, Origin, Portions, ReadOptions, Sifted,
+    StatusMap, check, read, sift,
 };
 use crate::report::print_note;
 
@@ -78,13 +80,30 @@ impl FileFlags {
 
 /// Reads the four files; what was detected or assumed is told on stderr.
 pub fn load(config: &Config, files: &LedgerFiles, options: &ReadOptions) -> Result<Ledgers> {
+    noting(config, |progress| read(files, options, progress))
+}
+
+/// As [`load`], but of files that can be read twice the rows are not kept: they are read again when they are wanted.
+pub fn rows_of(config: &Config, files: LedgerFiles, options: ReadOptions) -> Result<Box<dyn Rows>> {
+    if Ledger::ALL.into_iter().all(|ledger| files.path(ledger).is_file()) {
+        return Ok(Box::new(noting(config, |progress| check(files, options, progress))?));
+    }
+    // A pipe, say; or one that is not there, which is told.
+    Ok(Box::new(load(config, &files, &options)?))
+}
+
+/// Tells how far the reading of files is, and then what was detected or assumed.
+fn noting<T>(
+    config: &Config,
+    reading: impl FnOnce(&mut dyn FnMut(Ledger, u64, u64)) -> Result<(T, Vec<Note>), Faults>,
+) -> Result<T> {
     let progress = Progress::new(config, "reading files");
-    let (ledgers, notes) = read(files, options, &mut |ledger, _, rows| progress.rows(ledger, rows))?;
+    let (read, notes) = reading(&mut |ledger, _, rows| progress.rows(ledger, rows))?;
     progress.end();
     if !config.quiet {
         notes.iter().for_each(|note| print_note(&format!("note: {note}")));
     }
-    Ok(ledgers)
+    Ok(read)
 }
 
 /// Reads the four files for a dry run, and keeps only what is not plain in full; nothing where the files must be

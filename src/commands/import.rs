@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::files::{FileFlags, ledger_files, load};
+use super::files::{FileFlags, ledger_files, rows_of};
 use super::flags::ZoneFlag;
 use super::progress::Progress;
 use super::{count, now, provider_file};
@@ -49,7 +49,7 @@ pub async fn run(config: &Config, args: ImportArgs) -> Result<Report> {
     let each =
         [args.orders.as_ref(), args.payments.as_ref(), args.inventory.as_ref(), args.messages.as_ref()];
     let files = ledger_files(args.dir.as_deref(), each)?;
-    let ledgers = load(config, &files, &args.files.options(args.zone)?)?;
+    let rows = rows_of(config, files, args.files.options(args.zone)?)?;
     let provider_file = args.dir.map(|dir| dir.join(provider_file::NAME)).filter(|path| path.is_file());
     let charges = provider_file.map(|path| provider_file::read(&path)).transpose()?.unwrap_or_default();
 
@@ -59,12 +59,13 @@ pub async fn run(config: &Config, args: ImportArgs) -> Result<Report> {
     }
     store.must_be_ready().await?;
     let progress = Progress::new(config, if args.dry_run { "comparing" } else { "importing" });
-    let imported = store.import(&ledgers, args.dry_run, |ledger, rows| progress.rows(ledger, rows)).await;
+    let imported = store.import(&*rows, args.dry_run, |ledger, rows| progress.rows(ledger, rows)).await;
     progress.end();
     if !args.dry_run {
         // The indexes, also where nothing was imported: the tables may be new.
         let progress = Progress::new(config, "indexing");
-        store.init().await?;
+        store.init_indexes().await?;
+        store.take_statistics().await?;
         progress.end();
     }
     let imported = imported?;

@@ -6,6 +6,7 @@ use super::ids::*;
 use super::money::Currency;
 use super::status::*;
 use super::time::Timestamp;
+use crate::error::Result;
 
 /// Which of its ledger's databases a row was read from, counted from 0; its moves go back there.
 /// Always 0 where the ledger lives in one database.
@@ -111,6 +112,57 @@ pub struct Ledgers {
     pub payments: Vec<Payment>,
     pub inventory: Vec<Hold>,
     pub messages: Vec<Message>,
+}
+
+/// How many rows are handed over at once.
+pub const PORTION: usize = 1 << 16;
+
+/// Rows of one ledger, at most so many at once; an error ends them.
+pub type Portions<'r, R> = Box<dyn Iterator<Item = Result<Vec<R>>> + Send + 'r>;
+
+/// Rows of the four ledgers, wherever they are: they can be gone through again, in the same order.
+pub trait Rows: Sync {
+    fn count(&self, ledger: Ledger) -> u64;
+
+    fn orders(&self) -> Portions<'_, Order>;
+
+    fn payments(&self) -> Portions<'_, Payment>;
+
+    fn inventory(&self) -> Portions<'_, Hold>;
+
+    fn messages(&self) -> Portions<'_, Message>;
+}
+
+impl Rows for Ledgers {
+    fn count(&self, ledger: Ledger) -> u64 {
+        let count = match ledger {
+            Ledger::Orders => self.orders.len(),
+            Ledger::Payments => self.payments.len(),
+            Ledger::Inventory => self.inventory.len(),
+            Ledger::Messages => self.messages.len(),
+        };
+        count as u64
+    }
+
+    fn orders(&self) -> Portions<'_, Order> {
+        portions(&self.orders)
+    }
+
+    fn payments(&self) -> Portions<'_, Payment> {
+        portions(&self.payments)
+    }
+
+    fn inventory(&self) -> Portions<'_, Hold> {
+        portions(&self.inventory)
+    }
+
+    fn messages(&self) -> Portions<'_, Message> {
+        portions(&self.messages)
+    }
+}
+
+fn portions<R: Clone + Sync>(rows: &[R]) -> Portions<'_, R> {
+    Box::new(rows.chunks(PORTION).map(|portion| Ok(portion.to_vec())))
 }
 
 impl Ledgers {

@@ -57,9 +57,9 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
         return likely("a lone 0 reads like none", AS_EMPTY);
     }
     // Nearly every id begins with a letter, and none of those is a number, a sheet's error or a date, but
-    // for dates that begin with a month: the quick way out.
-    let begins_like_month = |id: &str| MONTHS.iter().any(|month| id.starts_with(month));
-    if id.starts_with(|c: char| c.is_ascii_alphabetic()) && !begins_like_month(id) {
+    // for dates that begin with a month (`Mar-01`): the quick way out.
+    let may_begin_with_month = id.as_bytes().get(3) == Some(&b'-');
+    if id.starts_with(|c: char| c.is_ascii_alphabetic()) && !may_begin_with_month {
         return None;
     }
     let unsigned = id.strip_prefix(['-', '+']).unwrap_or(id);

@@ -8,6 +8,7 @@
 mod access;
 mod amount;
 mod cells;
+mod checked;
 mod decode;
 mod faults;
 mod header;
@@ -32,6 +33,7 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
 pub use access::{AccessColumn, AccessMap, AccessOptions, read_access};
+pub use checked::Checked;
 pub use faults::{Fault, Faults, FileFaults, LISTED, Note};
 pub use lock_history::{HistoryMap, LockColumn, LockOptions, LockRefusal, read_lock_history};
 pub use options::{Amounts, BadOption, ColumnMap, Encoding, ReadOptions, StatusMap};
@@ -103,30 +105,76 @@ pub fn read(
     options: &ReadOptions,
     progress: &mut dyn FnMut(Ledger, u64, u64),
 ) -> Result<(Ledgers, Vec<Note>), Faults> {
+    let mut ledgers = Ledgers::default();
+    let Ledgers { orders, payments, inventory, messages } = &mut ledgers;
+    let (_, notes) = read_through(
+        files,
+        options,
+        progress,
+        |row| orders.push(row),
+        |row| payments.push(row),
+        |row| inventory.push(row),
+        |row| messages.push(row),
+    )?;
+    Ok((ledgers, notes))
+}
+
+/// As [`read()`], but the rows are not kept: they are read again when they are wanted, for which the files must be
+/// some that can be.
+///
+/// # Errors
+/// As it has them.
+pub fn check(
+    files: LedgerFiles,
+    options: ReadOptions,
+    progress: &mut dyn FnMut(Ledger, u64, u64),
+) -> Result<(Checked, Vec<Note>), Faults> {
+    let (counts, notes) = read_through(&files, &options, progress, drop, drop, drop, drop)?;
+    Ok((Checked { files, options, counts }, notes))
+}
+
+/// Reads the four ledgers and hands over their rows, of which it gives the number.
+fn read_through(
+    files: &LedgerFiles,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(Ledger, u64, u64),
+    orders: impl FnMut(Order) + Send,
+    payments: impl FnMut(Payment) + Send,
+    inventory: impl FnMut(Hold) + Send,
+    messages: impl FnMut(Message) + Send,
+) -> Result<([u64; 4], Vec<Note>), Faults> {
     let (sender, told) = mpsc::channel();
-    let (orders, payments, inventory, messages) = thread::scope(|scope| {
-        let orders = start::<Order>(scope, &files.orders, options, sender.clone());
-        let payments = start::<Payment>(scope, &files.payments, options, sender.clone());
-        let inventory = start::<Hold>(scope, &files.inventory, options, sender.clone());
-        let messages = start::<Message>(scope, &files.messages, options, sender);
+    let read = thread::scope(|scope| {
+        let readers = [
+            start(scope, &files.orders, options, sender.clone(), orders),
+            start(scope, &files.payments, options, sender.clone(), payments),
+            start(scope, &files.inventory, options, sender.clone(), inventory),
+            start(scope, &files.messages, options, sender, messages),
+        ];
         for (ledger, bytes, rows) in told {
             progress(ledger, bytes, rows);
         }
-        (end(orders), end(payments), end(inventory), end(messages))
+        readers.map(|reader| reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     });
 
+    let counts = read.each_ref().map(|file| file.rows);
     let mut faults = Vec::new();
     let mut notes = Vec::new();
     let mut maps_used = Some(Vec::new());
-    let ledgers = Ledgers {
-        orders: gather(orders, &mut faults, &mut notes, &mut maps_used),
-        payments: gather(payments, &mut faults, &mut notes, &mut maps_used),
-        inventory: gather(inventory, &mut faults, &mut notes, &mut maps_used),
-        messages: gather(messages, &mut faults, &mut notes, &mut maps_used),
-    };
+    for file in read {
+        match (maps_used.as_mut(), file.maps_used) {
+            (Some(all), Some(used)) => all.extend(used),
+            // Of a header that was not reached nobody knows what it names.
+            _ => maps_used = None,
+        }
+        if file.faults.count > 0 {
+            faults.push(file.faults);
+        }
+        notes.extend(file.notes);
+    }
     let unused = maps_used.map(|used| unused_maps(options, &used, files));
     faults.extend(unused.filter(|unused| unused.count > 0));
-    if faults.is_empty() { Ok((ledgers, notes)) } else { Err(Faults { files: faults }) }
+    if faults.is_empty() { Ok((counts, notes)) } else { Err(Faults { files: faults }) }
 }
 
 type Progress = (Ledger, u64, u64);
@@ -136,33 +184,12 @@ fn start<'scope, R: FileRow + 'scope>(
     path: &'scope Path,
     options: &'scope ReadOptions,
     sender: Sender<Progress>,
-) -> ScopedJoinHandle<'scope, FileRead<R>> {
+    take: impl FnMut(R) + Send + 'scope,
+) -> ScopedJoinHandle<'scope, FileRead> {
     scope.spawn(move || {
         // Nobody is left to tell only where telling has panicked.
-        read_file(path, options, &mut |bytes, rows| _ = sender.send((R::LEDGER, bytes, rows)))
+        read_file(path, options, &mut |bytes, rows| _ = sender.send((R::LEDGER, bytes, rows)), take)
     })
-}
-
-fn end<R>(reader: ScopedJoinHandle<'_, FileRead<R>>) -> FileRead<R> {
-    reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
-}
-
-fn gather<R>(
-    file: FileRead<R>,
-    faults: &mut Vec<FileFaults>,
-    notes: &mut Vec<Note>,
-    maps_used: &mut Option<Vec<usize>>,
-) -> Vec<R> {
-    match (maps_used.as_mut(), file.maps_used) {
-        (Some(all), Some(used)) => all.extend(used),
-        // Of a header that was not reached nobody knows what it names.
-        _ => *maps_used = None,
-    }
-    if file.faults.count > 0 {
-        faults.push(file.faults);
-    }
-    notes.extend(file.notes);
-    file.rows
 }
 
 /// Maps that name a column that no file has, or one that another map renames.

@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use foldhash::fast::RandomState;
@@ -16,9 +17,10 @@ use super::records::{Broken, Records};
 use super::table::FileRow;
 use crate::core::status::Ledger;
 
-/// What a file holds. The rows are worth nothing where there are faults.
-pub(super) struct FileRead<R> {
-    pub rows: Vec<R>,
+/// What is said about a file whose rows have been handed over. They are worth nothing where there are faults.
+pub(super) struct FileRead {
+    /// How many rows there are.
+    pub rows: u64,
     pub faults: FileFaults,
     pub notes: Vec<Note>,
     /// The maps that named a column of the file; `None` where its header was not reached.
@@ -30,11 +32,12 @@ pub(super) fn read_file<R: FileRow>(
     path: &Path,
     options: &ReadOptions,
     progress: &mut dyn FnMut(u64, u64),
-) -> FileRead<R> {
+    mut take: impl FnMut(R),
+) -> FileRead {
     let file = path.display().to_string();
     let faults = FileFaults::new(&*file, Some(R::LEDGER));
     let mut reading = Reading::new(options, R::LEDGER, R::COLUMNS.len(), faults);
-    let (mut rows, mut notes, mut maps_used) = (Vec::new(), Vec::new(), None);
+    let (mut rows, mut notes, mut maps_used) = (0, Vec::new(), None);
     if let Some((mut records, bytes)) = open(path, options.encoding, &mut reading.faults, &mut notes)
         && let Some(header) = read_header::<R>(&mut records, &mut reading)
     {
@@ -42,7 +45,22 @@ pub(super) fn read_file<R: FileRow>(
         // Rows under a header that is at fault would all be at fault.
         if reading.faults.count == 0 {
             let mut tell = |rows| progress(bytes.get(), rows);
-            rows = read_rows(&mut records, &header, &mut reading, &mut tell);
+            let mut keys = Keys::default();
+            read_rows(&mut records, &header, &mut reading, &mut tell, |line, key, row| {
+                if let Some(key) = key {
+                    keys.add(key, line);
+                }
+                if let Some(row) = row {
+                    rows += 1;
+                    take(row);
+                }
+                ControlFlow::Continue(())
+            });
+            for (line, first, id) in keys.duplicates() {
+                let place = Place { line: Some(line), ..header.column(0) };
+                let problem = Problem::new(format!("the id of line {first} again"));
+                reading.faults.add(place, Some(&id), problem);
+            }
         }
         let padded = if options.trim_ids { "dropped" } else { "kept; --trim-ids drops them" };
         notes.extend(told(&reading.padded, &header, "values with blanks around them", padded));
@@ -53,6 +71,22 @@ pub(super) fn read_file<R: FileRow>(
     reading.faults.sort();
     let notes = noted(path, R::LEDGER, notes);
     FileRead { rows, faults: reading.faults, notes, maps_used }
+}
+
+/// Reads a file again in which there was no fault, as far as its rows are taken; `None` where there is one now.
+pub(super) fn read_again<R: FileRow>(
+    path: &Path,
+    options: &ReadOptions,
+    mut take: impl FnMut(R) -> ControlFlow<()>,
+) -> Option<()> {
+    let mut reading = Reading::new(options, R::LEDGER, R::COLUMNS.len(), FileFaults::new("", None));
+    let (mut records, _) = open(path, options.encoding, &mut reading.faults, &mut Vec::new())?;
+    let header = read_header::<R>(&mut records, &mut reading)?;
+    read_rows(&mut records, &header, &mut reading, &mut |_| (), |_, _, row| match row {
+        Some(row) => take(row),
+        None => ControlFlow::Break(()),
+    });
+    (reading.faults.count == 0).then_some(())
 }
 
 /// What is told about a file.
@@ -111,14 +145,14 @@ fn read_header<R: FileRow>(records: &mut Records<impl Read>, reading: &mut Readi
     }
 }
 
+/// Hands over each record: its line, its key where that is sound, its row where nothing is at fault.
 fn read_rows<R: FileRow>(
     records: &mut Records<impl Read>,
     header: &Header,
     reading: &mut Reading<'_>,
     tell: &mut dyn FnMut(u64),
-) -> Vec<R> {
-    let mut rows = Vec::new();
-    let mut keys = Keys::default();
+    mut take: impl FnMut(u64, Option<(&str, &str)>, Option<R>) -> ControlFlow<()>,
+) {
     let mut count = 0;
     loop {
         let record = match records.next() {
@@ -147,19 +181,12 @@ fn read_rows<R: FileRow>(
         } else {
             let mut cells = Cells::new(R::COLUMNS, header, &record, reading);
             let row = R::read(&mut cells);
-            if let Some(key) = cells.key() {
-                keys.add(key, record.line, row.is_some().then_some(rows.len()));
+            if take(record.line, cells.key(), row).is_break() {
+                break;
             }
-            rows.extend(row);
         }
     }
     tell(count);
-    for (line, first, id) in keys.duplicates(&rows) {
-        let place = Place { line: Some(line), ..header.column(0) };
-        let problem = Problem::new(format!("the id of line {first} again"));
-        reading.faults.add(place, Some(&id), problem);
-    }
-    rows
 }
 
 /// Why the rest of a file is not read.
@@ -197,51 +224,40 @@ fn told(tallies: &[Tally], header: &Header, what: &str, done: &str) -> Vec<Strin
     seen.map(text).collect()
 }
 
-/// The keys of all rows, to find those that come twice. Hashes are sorted, and only rows whose
+/// The keys of all rows, to find those that come twice. Hashes are sorted, and only keys whose
 /// hashes are equal are compared.
 #[derive(Default)]
 struct Keys {
     hashing: RandomState,
     seen: Vec<Seen>,
-    /// Keys of rows that are at fault in another cell.
-    refused: Vec<(String, String)>,
+    /// One key behind the other: the tenant, then the id.
+    texts: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Seen {
     hash: u64,
     line: u64,
-    key: KeyOf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum KeyOf {
-    Row(u32),
-    Refused(u32),
+    /// Where its text begins.
+    at: u64,
 }
 
 impl Keys {
-    /// Notes the tenant and id of a record; `row` is its place among the rows, where it is one.
-    fn add(&mut self, key: (&str, &str), line: u64, row: Option<usize>) {
-        let of = match row {
-            Some(row) => KeyOf::Row(row as u32),
-            None => {
-                self.refused.push((key.0.to_owned(), key.1.to_owned()));
-                KeyOf::Refused(self.refused.len() as u32 - 1)
-            }
-        };
-        self.seen.push(Seen { hash: self.hashing.hash_one(key), line, key: of });
+    /// Notes the tenant and id of a record.
+    fn add(&mut self, key: (&str, &str), line: u64) {
+        self.seen.push(Seen { hash: self.hashing.hash_one(key), line, at: self.texts.len() as u64 });
+        // No cell holds the character that parts them.
+        for text in [key.0, "\0", key.1, "\0"] {
+            self.texts.push_str(text);
+        }
     }
 
     /// The line of each row whose key came before, the line on which it came first, and its id.
-    fn duplicates<R: FileRow>(mut self, rows: &[R]) -> Vec<(u64, u64, String)> {
+    fn duplicates(mut self) -> Vec<(u64, u64, String)> {
         self.seen.sort_unstable();
-        let key = |seen: &Seen| match seen.key {
-            KeyOf::Row(row) => rows[row as usize].key(),
-            KeyOf::Refused(at) => {
-                let (tenant, id) = &self.refused[at as usize];
-                (tenant.as_str(), id.as_str())
-            }
+        let key = |seen: &Seen| {
+            let mut parts = self.texts[seen.at as usize..].split('\0');
+            (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
         };
         let mut duplicates = Vec::new();
         for same_hash in self.seen.chunk_by(|a, b| a.hash == b.hash) {

@@ -184,13 +184,9 @@ impl Database {
         self.pool.acquire().await.map_err(|e| self.failed(&e))
     }
 
-    /// A transaction that means to write: on SQLite it takes the write lock at once, since a
-    /// deferred read-then-write fails with BUSY as soon as there are two writers.
+    /// A transaction that means to write.
     pub async fn begin(&self) -> Result<Transaction> {
-        let inner = match self.dialect {
-            Dialect::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
-            Dialect::Postgres | Dialect::Mysql => self.pool.begin().await,
-        };
+        let inner = self.pool.begin_with(begin_to_write(self.dialect)).await;
         Ok(Transaction::new(inner.map_err(|e| self.failed(&e))?, self.chains.clone()))
     }
 
@@ -207,15 +203,7 @@ impl Database {
         &self,
         mut work: impl AsyncFnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
-        for pause in PAUSES_MILLIS {
-            match self.transaction_once(&mut work).await {
-                Err(clash) if clash.is_clash() => tokio::time::sleep(about(pause)).await,
-                end => return end,
-            }
-        }
-        self.transaction_once(&mut work)
-            .await
-            .map_err(|e| if e.is_clash() { e.hint("run it again") } else { e })
+        until_no_clash(async || self.transaction_once(&mut work).await).await
     }
 
     async fn transaction_once<T>(
@@ -347,8 +335,9 @@ async fn refusal(url: &str) -> Option<String> {
     }
 }
 
-async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Result<()> {
-    let settings: &[&'static str] = match dialect {
+/// What each connection sets for itself.
+pub(super) const fn settings(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
         Dialect::Sqlite => &[
             "PRAGMA busy_timeout = 10000",
             "PRAGMA journal_mode = WAL",
@@ -370,8 +359,20 @@ async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Resul
             // A process that was stopped in the middle of a transaction does not hold up the others for ever.
             "SET SESSION innodb_lock_wait_timeout = 15",
         ],
-    };
-    for setting in settings {
+    }
+}
+
+/// How a transaction begins that means to write: on SQLite it takes the write lock at once, since a
+/// deferred read-then-write fails with BUSY as soon as there are two writers.
+pub(super) const fn begin_to_write(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "BEGIN IMMEDIATE",
+        Dialect::Postgres | Dialect::Mysql => "BEGIN",
+    }
+}
+
+async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Result<()> {
+    for setting in settings(dialect) {
         sqlx::raw_sql(*setting).execute(&mut *connection).await?;
     }
     connection.ping().await
@@ -385,6 +386,17 @@ async fn prove(connection: &mut Connection, query: &str, name: &str) -> sqlx::Re
         [row] if row.try_get::<String, _>("name")? == name => Ok(()),
         _ => Err(sqlx::Error::Configuration(format!("a connection does not lead into {name}").into())),
     }
+}
+
+/// Does some work that is undone where it clashes with others, and then again, after a pause that grows.
+pub(super) async fn until_no_clash<T>(mut work: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    for pause in PAUSES_MILLIS {
+        match work().await {
+            Err(clash) if clash.is_clash() => tokio::time::sleep(about(pause)).await,
+            end => return end,
+        }
+    }
+    work().await.map_err(|e| if e.is_clash() { e.hint("run it again") } else { e })
 }
 
 /// How long to wait before work that clashed is done again.

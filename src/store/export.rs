@@ -15,7 +15,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, MySqlConnection, PgConnection, Row as _};
 use tokio::sync::oneshot;
 
-use super::native::{Column, Kind, Native};
+use super::native::{Column, Kind, Native, is_int};
 use super::sql::{Statement, Values};
 use super::{Database, Dialect, Store};
 use crate::core::ledger::Shard;
@@ -257,11 +257,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// Whether a column of an export holds whole numbers; all others hold text.
-fn is_int(name: &str) -> bool {
-    name.ends_with("_us") || name.ends_with("_minor") || ["quantity", "attempts", "shard"].contains(&name)
 }
 
 /// Whether the store reads such a column.

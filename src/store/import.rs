@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::rows::LedgerRow;
-use super::sql::{Value, Values};
-use super::{BATCH, Connection, Database, Store};
+use super::bulk::{Bulk, Looking};
+use super::connect::until_no_clash;
+use super::rows::{Field, LedgerRow};
+use super::sql::Values;
+use super::{BATCH, Connection, Database, Statuses, Store};
 use crate::core::ids::*;
-use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment};
+use crate::core::ledger::{Hold, Message, Order, Payment, Rows};
 use crate::core::status::Ledger;
+use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 
 /// How many rows of one ledger were added, and how many were there already, the same.
@@ -32,7 +35,7 @@ impl Store {
     /// written. Usage, where a ledger has several shards: it is not known to which a row belongs.
     pub async fn import(
         &self,
-        rows: &Ledgers,
+        rows: &dyn Rows,
         dry_run: bool,
         mut progress: impl FnMut(Ledger, u64),
     ) -> Result<[Imported; 4]> {
@@ -52,7 +55,9 @@ impl Store {
         for dry_run in passes {
             let mut differences = Vec::new();
             for home in &homes {
-                let done = self.import_into(*home, rows, *dry_run, &mut progress).await?;
+                let done =
+                    until_no_clash(async || self.import_into(*home, rows, *dry_run, &mut progress).await)
+                        .await?;
                 for (ledger, done) in Ledger::ALL.into_iter().zip(done.imported) {
                     if self.home(ledger) == *home {
                         imported[ledger as usize] = done;
@@ -76,34 +81,31 @@ impl Store {
     async fn import_into(
         &self,
         home: usize,
-        rows: &Ledgers,
+        rows: &dyn Rows,
         dry_run: bool,
         progress: &mut impl FnMut(Ledger, u64),
     ) -> Result<Import> {
-        self.databases[home]
-            .transaction(async |tx| {
-                let mut import = Import::default();
-                self.import_ledger::<Order>(tx, home, &rows.orders, dry_run, &mut import, progress).await?;
-                self.import_ledger::<Payment>(tx, home, &rows.payments, dry_run, &mut import, progress)
-                    .await?;
-                self.import_ledger::<Hold>(tx, home, &rows.inventory, dry_run, &mut import, progress).await?;
-                self.import_ledger::<Message>(tx, home, &rows.messages, dry_run, &mut import, progress)
-                    .await?;
-                if import.differences.is_empty() || dry_run {
-                    return Ok(import);
-                }
-                // Undoes what was written before the first difference was met.
-                Err(other_content(&import.differences))
-            })
-            .await
+        let mut import = Import::default();
+        self.compare::<Order>(home, rows, &mut import, progress).await?;
+        self.compare::<Payment>(home, rows, &mut import, progress).await?;
+        self.compare::<Hold>(home, rows, &mut import, progress).await?;
+        self.compare::<Message>(home, rows, &mut import, progress).await?;
+        if !dry_run && import.differences.is_empty() {
+            let mut bulk = Bulk::begin(&self.databases[home]).await?;
+            self.add::<Order>(&mut bulk, home, rows, &import, progress).await?;
+            self.add::<Payment>(&mut bulk, home, rows, &import, progress).await?;
+            self.add::<Hold>(&mut bulk, home, rows, &import, progress).await?;
+            self.add::<Message>(&mut bulk, home, rows, &import, progress).await?;
+            bulk.commit().await?;
+        }
+        Ok(import)
     }
 
-    async fn import_ledger<T: LedgerRow>(
+    /// Finds out which rows of a ledger are there. Another may add one until ours are added: that is a clash then.
+    async fn compare<T: LedgerRow>(
         &self,
-        tx: &mut Connection,
         home: usize,
-        rows: &[T],
-        dry_run: bool,
+        rows: &dyn Rows,
         import: &mut Import,
         progress: &mut impl FnMut(Ledger, u64),
     ) -> Result<()> {
@@ -111,62 +113,116 @@ impl Store {
             return Ok(());
         }
         let database = &self.databases[home];
+        let mut connection = database.connection().await?;
         let some =
             self.ledger_statement::<T>(database, "check/some_rows", &Values::new().bind("limit", 1_i64))?;
-        let is_empty = database.fetch(tx, &some).await?.is_empty();
-        for batch in rows.chunks(BATCH) {
-            let new = match is_empty {
-                true => batch.iter().collect(),
-                false => self.compared(tx, database, batch, import).await?,
-            };
-            if !dry_run && !new.is_empty() && import.differences.is_empty() {
-                let rows: Vec<Vec<Value>> = new
-                    .iter()
-                    .map(|row| row.values().into_iter().map(|(_, value)| value).collect())
-                    .collect();
-                let file = format!("import/{}", T::LEDGER);
-                let statement =
-                    database.statement(&self.queries, &file, &Values::new().bind("rows", rows))?;
-                database.execute(tx, &statement).await?;
-            }
-            let imported = &mut import.imported[T::LEDGER as usize];
-            imported.added += new.len() as u64;
-            progress(T::LEDGER, imported.added + imported.present);
+        if database.fetch(&mut connection, &some).await?.is_empty() {
+            import.imported[T::LEDGER as usize].added = rows.count(T::LEDGER);
+            return Ok(());
         }
+        let mut looking = Looking::begin(database).await?;
+        let mut new = Vec::new();
+        for portion in T::of(rows) {
+            for batch in portion?.chunks(BATCH) {
+                for rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
+                    new.extend(self.compared(&mut looking, &mut connection, database, rows, import).await?);
+                }
+            }
+            progress(T::LEDGER, new.len() as u64);
+        }
+        looking.end().await;
+        import.imported[T::LEDGER as usize].added = new.iter().filter(|new| **new).count() as u64;
+        import.new[T::LEDGER as usize] = Some(new);
         Ok(())
     }
 
-    /// Those rows of a batch that are not there.
-    async fn compared<'r, T: LedgerRow>(
+    /// Adds those rows of a ledger that are new.
+    async fn add<T: LedgerRow>(
         &self,
-        tx: &mut Connection,
+        bulk: &mut Bulk<'_>,
+        home: usize,
+        rows: &dyn Rows,
+        import: &Import,
+        progress: &mut impl FnMut(Ledger, u64),
+    ) -> Result<()> {
+        if self.home(T::LEDGER) != home || import.imported[T::LEDGER as usize].added == 0 {
+            return Ok(());
+        }
+        let mut is_new = import.new[T::LEDGER as usize].as_ref().map(|new| new.iter());
+        let mut through = 0;
+        let new = T::of(rows).map(|portion| {
+            let mut portion = portion?;
+            through += portion.len() as u64;
+            progress(T::LEDGER, through);
+            if let Some(is_new) = &mut is_new {
+                portion.retain(|_| is_new.next() == Some(&true));
+            }
+            Ok(portion)
+        });
+        bulk.add(&self.queries, new).await
+    }
+
+    /// Which rows of a tenant are not there.
+    async fn compared<T: LedgerRow>(
+        &self,
+        looking: &mut Looking<'_>,
+        on: &mut Connection,
         database: &Database,
-        batch: &'r [T],
+        rows: &[T],
         import: &mut Import,
-    ) -> Result<Vec<&'r T>> {
-        let mut new = Vec::new();
-        for tenant_rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
-            let ids: Vec<String> = tenant_rows.iter().map(|r| r.row_id().to_string()).collect();
-            let values =
-                Values::new().bind("tenant_id", tenant_rows[0].tenant_id().as_str()).bind("ids", ids);
-            let there: Vec<T> = self.rows_on(tx, 0, database, "reads/by_ids", &values).await?;
-            let there: HashMap<_, _> = there.into_iter().map(|row| (row.row_id(), row)).collect();
-            for row in tenant_rows {
-                match there.get(&row.row_id()) {
-                    None => new.push(row),
-                    Some(same) if same == row => import.imported[T::LEDGER as usize].present += 1,
-                    Some(other) => import.differences.push(difference(row, other)),
+    ) -> Result<Vec<bool>> {
+        let by_ids = |ids: Vec<String>| {
+            let values = Values::new().bind("tenant_id", rows[0].tenant_id().as_str()).bind("ids", ids);
+            self.ledger_statement::<T>(database, "reads/by_ids", &values)
+        };
+        let ids: Vec<RowId> = rows.iter().map(LedgerRow::row_id).collect();
+        let places: HashMap<&str, usize> = ids.iter().map(RowId::as_str).zip(0..).collect();
+        let mut new = vec![true; rows.len()];
+        let mut odd = Vec::new();
+        // Where statuses go by words of a site's own, the same word may mean another.
+        let may_be_same = self.statuses == Statuses::default();
+        let statement = by_ids(ids.iter().map(ToString::to_string).collect())?;
+        looking
+            .select(&statement, |there| {
+                let Some(Some(Field::Text(id))) = there.first() else { return };
+                let Some(at) = places.get(id) else { return };
+                new[*at] = false;
+                let here = rows[*at].values().map(|(_, field)| Some(field));
+                if !may_be_same || !here.eq(there.iter().copied()) {
+                    odd.push(*at);
                 }
+            })
+            .await?;
+        let imported = &mut import.imported[T::LEDGER as usize];
+        imported.present += new.iter().filter(|new| !**new).count() as u64;
+        if odd.is_empty() {
+            return Ok(new);
+        }
+        // What is not the same letter for letter may still be the same row.
+        odd.sort_unstable();
+        let statement = by_ids(odd.iter().map(|at| ids[*at].to_string()).collect())?;
+        let mut there = HashMap::new();
+        for row in database.fetch(on, &statement).await? {
+            let row = T::decode((&row).into(), 0, &self.statuses)?;
+            there.insert(row.row_id(), row);
+        }
+        for (row, other) in odd.iter().filter_map(|at| Some((&rows[*at], there.get(&ids[*at])?))) {
+            if row != other {
+                imported.present -= 1;
+                import.differences.push(difference(row, other));
             }
         }
         Ok(new)
     }
 }
 
-/// What was done in one database, and what is there with other content.
+/// What one database has of the rows, or has been given.
 #[derive(Default)]
 struct Import {
     imported: [Imported; 4],
+    /// Whether each row of a ledger is new; all of them are where nothing is said.
+    new: [Option<Vec<bool>>; 4],
+    /// What is there with other content.
     differences: Vec<String>,
 }
 
@@ -187,23 +243,20 @@ fn difference<T: LedgerRow>(row: &T, there: &T) -> String {
     let id: RowId = row.row_id();
     let fields: Vec<_> = row
         .values()
-        .into_iter()
         .zip(there.values())
-        .filter(|((_, new), (_, old))| new != old)
+        .filter(|(new, old)| new != old)
         .map(|((name, new), (_, old))| {
-            format!("{name} is {}, the file says {}", shown(name, &old), shown(name, &new))
+            format!("{name} is {}, the file says {}", shown(name, old), shown(name, new))
         })
         .collect();
     format!("{} {id}: {}", T::LEDGER.row_name(), fields.join("; "))
 }
 
-fn shown(name: &str, value: &Value) -> String {
-    match value {
-        Value::Int(Some(micros)) if name.ends_with("_at") => {
-            crate::core::time::Timestamp::from_micros(*micros).to_string()
-        }
-        Value::Int(Some(n)) => n.to_string(),
-        Value::Text(Some(text)) => format!("{text:?}"),
-        _ => "null".to_owned(),
+fn shown(name: &str, field: Field<'_>) -> String {
+    match field {
+        Field::Int(micros) if name.ends_with("_at") => Timestamp::from_micros(micros).to_string(),
+        Field::Int(n) => n.to_string(),
+        Field::Text(text) => format!("{text:?}"),
+        Field::Null => "null".to_owned(),
     }
 }

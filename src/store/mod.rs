@@ -36,6 +36,7 @@ pub mod statuses;
 pub mod steps;
 pub mod unique;
 
+mod bulk;
 mod native;
 mod transaction;
 

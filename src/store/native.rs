@@ -73,6 +73,11 @@ impl Native {
     }
 }
 
+/// Whether a column of a ledger holds whole numbers; all others hold text.
+pub(super) fn is_int(name: &str) -> bool {
+    name.ends_with("_us") || name.ends_with("_minor") || ["quantity", "attempts", "shard"].contains(&name)
+}
+
 fn columns<DB: sqlx::Database>(columns: &[DB::Column]) -> Vec<Column>
 where
     AnyTypeInfo: for<'a> TryFrom<&'a DB::TypeInfo>,

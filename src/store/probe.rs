@@ -556,7 +556,7 @@ fn marks() -> Values {
 }
 
 fn decoded<T: LedgerRow>(row: &T) -> Decoded {
-    let values = row.values();
+    let values: Vec<(_, Value)> = row.values().map(|(name, field)| (name, field.into())).collect();
     let value = |name: &str| values.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
     let text = |name: &str| match value(name) {
         Some(Value::Text(Some(text))) => text.clone(),

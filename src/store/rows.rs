@@ -10,10 +10,9 @@ use sqlx::any::AnyRow;
 
 #[cfg(doc)]
 use super::sql::Statement;
-use super::sql::Value;
 use super::statuses::Statuses;
 use crate::core::ids::*;
-use crate::core::ledger::{Hold, Message, Order, Payment, Shard};
+use crate::core::ledger::{Hold, Message, Order, Payment, Portions, Rows, Shard};
 use crate::core::money::Currency;
 use crate::core::status::Ledger;
 use crate::core::time::Timestamp;
@@ -31,8 +30,11 @@ pub trait LedgerRow: Sized + Clone + PartialEq {
     /// Usage, naming row, column and value, where the contract does not allow what it says.
     fn decode(row: Row<'_>, shard: Shard, statuses: &Statuses) -> Result<Self>;
 
-    /// Its values in the order of the ledger's SELECT.
-    fn values(&self) -> Vec<(&'static str, Value)>;
+    /// Its values in the order of the ledger's SELECT, each with its column's name.
+    fn values(&self) -> impl Iterator<Item = (&'static str, Field<'_>)>;
+
+    /// Those of its ledger among the rows of all four.
+    fn of(rows: &dyn Rows) -> Portions<'_, Self>;
 
     fn tenant_id(&self) -> &TenantId;
 
@@ -42,6 +44,32 @@ pub trait LedgerRow: Sized + Clone + PartialEq {
 
     /// (tenant, user, show), where it names all three.
     fn buyer(&self) -> Option<Buyer>;
+}
+
+/// A value of a row, which holds its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'r> {
+    Null,
+    Text(&'r str),
+    Int(i64),
+}
+
+impl<'r> From<&'r str> for Field<'r> {
+    fn from(text: &'r str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Field<'_> {
+    fn from(int: i64) -> Self {
+        Self::Int(int)
+    }
+}
+
+impl<'r, T: Into<Self>> From<Option<T>> for Field<'r> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, T::into)
+    }
 }
 
 /// Whose purchases of which show: the unit in which orders become intents.
@@ -242,21 +270,17 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn text(id: &(impl Display + ?Sized)) -> Value {
-    Value::Text(Some(id.to_string()))
-}
-
-fn text_or_null(id: Option<&impl Display>) -> Value {
-    Value::Text(id.map(ToString::to_string))
-}
-
 fn buyer(tenant_id: &TenantId, show_id: Option<&ShowId>, user_id: Option<&UserId>) -> Option<Buyer> {
     Some(Buyer { tenant_id: tenant_id.clone(), show_id: show_id?.clone(), user_id: user_id?.clone() })
 }
 
-/// Under which tenant and id a row is found.
+/// Under which tenant and id a row is found, and among which of all rows.
 macro_rules! row_key {
-    ($id:ident) => {
+    ($id:ident, $ledger:ident) => {
+        fn of(rows: &dyn Rows) -> Portions<'_, Self> {
+            rows.$ledger()
+        }
+
         fn tenant_id(&self) -> &TenantId {
             &self.tenant_id
         }
@@ -311,27 +335,28 @@ impl LedgerRow for Order {
         })
     }
 
-    fn values(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("order_id", text(&self.order_id)),
-            ("tenant_id", text(&self.tenant_id)),
-            ("user_id", text(&self.user_id)),
-            ("show_id", text(&self.show_id)),
-            ("session_id", text_or_null(self.session_id.as_ref())),
-            ("idempotency_key", text_or_null(self.idempotency_key.as_ref())),
-            ("item", text_or_null(self.item.as_ref())),
+    fn values(&self) -> impl Iterator<Item = (&'static str, Field<'_>)> {
+        [
+            ("order_id", self.order_id.as_str().into()),
+            ("tenant_id", self.tenant_id.as_str().into()),
+            ("user_id", self.user_id.as_str().into()),
+            ("show_id", self.show_id.as_str().into()),
+            ("session_id", self.session_id.as_ref().map(SessionId::as_str).into()),
+            ("idempotency_key", self.idempotency_key.as_ref().map(IdempotencyKey::as_str).into()),
+            ("item", self.item.as_ref().map(Item::as_str).into()),
             ("quantity", self.quantity.into()),
             ("amount_minor", self.amount_minor.into()),
-            ("currency", text(&self.currency)),
-            ("status", text(&self.status)),
-            ("source", self.source.clone().into()),
-            ("trace_id", self.trace_id.clone().into()),
+            ("currency", self.currency.code().into()),
+            ("status", self.status.as_str().into()),
+            ("source", self.source.as_deref().into()),
+            ("trace_id", self.trace_id.as_deref().into()),
             ("created_at", self.created_at.micros().into()),
-            ("version", text(&self.version)),
+            ("version", self.version.as_str().into()),
         ]
+        .into_iter()
     }
 
-    row_key!(order_id);
+    row_key!(order_id, orders);
 
     fn order_id(&self) -> Option<&OrderId> {
         Some(&self.order_id)
@@ -386,27 +411,28 @@ impl LedgerRow for Payment {
         })
     }
 
-    fn values(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("payment_id", text(&self.payment_id)),
-            ("tenant_id", text(&self.tenant_id)),
-            ("order_id", text_or_null(self.order_id.as_ref())),
-            ("user_id", text(&self.user_id)),
-            ("show_id", text(&self.show_id)),
-            ("session_id", text_or_null(self.session_id.as_ref())),
+    fn values(&self) -> impl Iterator<Item = (&'static str, Field<'_>)> {
+        [
+            ("payment_id", self.payment_id.as_str().into()),
+            ("tenant_id", self.tenant_id.as_str().into()),
+            ("order_id", self.order_id.as_ref().map(OrderId::as_str).into()),
+            ("user_id", self.user_id.as_str().into()),
+            ("show_id", self.show_id.as_str().into()),
+            ("session_id", self.session_id.as_ref().map(SessionId::as_str).into()),
             ("amount_minor", self.amount_minor.into()),
             ("refunded_minor", self.refunded_minor.into()),
-            ("currency", text(&self.currency)),
-            ("provider", text(&self.provider)),
-            ("provider_txn_id", self.provider_txn_id.clone().into()),
-            ("status", text(&self.status)),
+            ("currency", self.currency.code().into()),
+            ("provider", self.provider.as_str().into()),
+            ("provider_txn_id", self.provider_txn_id.as_deref().into()),
+            ("status", self.status.as_str().into()),
             ("created_at", self.created_at.micros().into()),
             ("captured_at", self.captured_at.map(Timestamp::micros).into()),
-            ("version", text(&self.version)),
+            ("version", self.version.as_str().into()),
         ]
+        .into_iter()
     }
 
-    row_key!(payment_id);
+    row_key!(payment_id, payments);
 
     fn order_id(&self) -> Option<&OrderId> {
         self.order_id.as_ref()
@@ -454,24 +480,25 @@ impl LedgerRow for Hold {
         })
     }
 
-    fn values(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("hold_id", text(&self.hold_id)),
-            ("tenant_id", text(&self.tenant_id)),
-            ("order_id", text_or_null(self.order_id.as_ref())),
-            ("user_id", text(&self.user_id)),
-            ("show_id", text(&self.show_id)),
-            ("session_id", text_or_null(self.session_id.as_ref())),
-            ("item", text_or_null(self.item.as_ref())),
+    fn values(&self) -> impl Iterator<Item = (&'static str, Field<'_>)> {
+        [
+            ("hold_id", self.hold_id.as_str().into()),
+            ("tenant_id", self.tenant_id.as_str().into()),
+            ("order_id", self.order_id.as_ref().map(OrderId::as_str).into()),
+            ("user_id", self.user_id.as_str().into()),
+            ("show_id", self.show_id.as_str().into()),
+            ("session_id", self.session_id.as_ref().map(SessionId::as_str).into()),
+            ("item", self.item.as_ref().map(Item::as_str).into()),
             ("quantity", self.quantity.into()),
-            ("status", text(&self.status)),
+            ("status", self.status.as_str().into()),
             ("created_at", self.created_at.micros().into()),
             ("expires_at", self.expires_at.map(Timestamp::micros).into()),
-            ("version", text(&self.version)),
+            ("version", self.version.as_str().into()),
         ]
+        .into_iter()
     }
 
-    row_key!(hold_id);
+    row_key!(hold_id, inventory);
 
     fn order_id(&self) -> Option<&OrderId> {
         self.order_id.as_ref()
@@ -521,25 +548,26 @@ impl LedgerRow for Message {
         })
     }
 
-    fn values(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("message_id", text(&self.message_id)),
-            ("tenant_id", text(&self.tenant_id)),
-            ("message_key", self.message_key.clone().into()),
-            ("topic", text(&self.topic)),
-            ("order_id", text_or_null(self.order_id.as_ref())),
-            ("user_id", text_or_null(self.user_id.as_ref())),
-            ("show_id", text_or_null(self.show_id.as_ref())),
-            ("session_id", text_or_null(self.session_id.as_ref())),
-            ("status", text(&self.status)),
+    fn values(&self) -> impl Iterator<Item = (&'static str, Field<'_>)> {
+        [
+            ("message_id", self.message_id.as_str().into()),
+            ("tenant_id", self.tenant_id.as_str().into()),
+            ("message_key", self.message_key.as_deref().into()),
+            ("topic", self.topic.as_str().into()),
+            ("order_id", self.order_id.as_ref().map(OrderId::as_str).into()),
+            ("user_id", self.user_id.as_ref().map(UserId::as_str).into()),
+            ("show_id", self.show_id.as_ref().map(ShowId::as_str).into()),
+            ("session_id", self.session_id.as_ref().map(SessionId::as_str).into()),
+            ("status", self.status.as_str().into()),
             ("attempts", self.attempts.into()),
-            ("trace_id", self.trace_id.clone().into()),
+            ("trace_id", self.trace_id.as_deref().into()),
             ("created_at", self.created_at.micros().into()),
-            ("version", text(&self.version)),
+            ("version", self.version.as_str().into()),
         ]
+        .into_iter()
     }
 
-    row_key!(message_id);
+    row_key!(message_id, messages);
 
     fn order_id(&self) -> Option<&OrderId> {
         self.order_id.as_ref()

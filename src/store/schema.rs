@@ -9,6 +9,9 @@ use super::{Connection, Database, Dialect, Store};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
+/// What rows of the embedded ledgers are found by.
+const INDEXES: &str = "schema/ledger_indexes";
+
 /// The SQL of one schema file in a dialect, statement by statement.
 pub(super) fn statements(text: &str, dialect: Dialect, collation: &str) -> Vec<String> {
     let create_view =
@@ -69,21 +72,58 @@ impl Store {
     /// # Errors
     /// Refused, where a database belongs to another journal: nothing is made then.
     pub async fn init(&self) -> Result<()> {
-        self.make(true).await
+        self.make(|_| true).await
     }
 
     /// As [`Store::init`], but for the indexes of the embedded ledgers: what is to be filled first is filled faster
-    /// without them. [`Store::init`] makes them then.
+    /// without them. [`Store::init_indexes`] makes them then.
     ///
     /// # Errors
     /// As it has them.
     pub async fn init_tables(&self) -> Result<()> {
-        self.make(false).await
+        self.make(|file| file != INDEXES).await
     }
 
-    async fn make(&self, with_indexes: bool) -> Result<()> {
+    /// Creates what is missing of the indexes of the embedded ledgers, whose tables are there.
+    pub async fn init_indexes(&self) -> Result<()> {
+        self.run_schema(|file| file == INDEXES).await
+    }
+
+    /// Has the servers take statistics of the embedded ledgers, which have just been filled.
+    pub async fn take_statistics(&self) -> Result<()> {
+        for database in self.databases().iter().filter(|database| database.dialect != Dialect::Sqlite) {
+            if !self.holds_embedded(database) {
+                continue;
+            }
+            let file = format!("schema/{}/statistics", database.dialect.folder());
+            let mut connection = database.connection().await?;
+            for sql in statements(self.queries.get(&file)?, database.dialect, "") {
+                database.run_script(&mut connection, &sql).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an embedded ledger lives in a database. A site's own tables are its own business; the embedded schema is
+    /// made whole where any of its ledgers lives.
+    fn holds_embedded(&self, database: &Database) -> bool {
+        let lives_here = |l: Ledger| self.shards(l).any(|(_, d)| std::ptr::eq(d, database));
+        Ledger::ALL.into_iter().any(|l| !self.is_foreign_ledger(l) && lives_here(l))
+    }
+
+    async fn make(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
         self.must_not_be_anothers().await?;
-        let schema = self.schema_of(with_indexes).await?;
+        self.run_schema(wanted).await?;
+        let journal = self.journal();
+        for counter in ["freezes/start_counter", "journal/start_heads"] {
+            let statement = journal.statement(&self.queries, counter, &Values::new())?;
+            journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await?;
+        }
+        self.write_belongings().await
+    }
+
+    async fn run_schema(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
+        let schema = self.schema_of(wanted).await?;
         for database in self.databases() {
             let statements = || schema.iter().filter(|(of, _)| std::ptr::eq(*of, database));
             database
@@ -95,33 +135,27 @@ impl Store {
                 })
                 .await?;
         }
-        let journal = self.journal();
-        for counter in ["freezes/start_counter", "journal/start_heads"] {
-            let statement = journal.statement(&self.queries, counter, &Values::new())?;
-            journal.transaction(async |tx| journal.execute(tx, &statement).await.map(|_| ())).await?;
-        }
-        self.write_belongings().await
+        Ok(())
     }
 
     /// The statements that [`Store::init`] runs, each with its database.
     pub async fn schema(&self) -> Result<Vec<(&Database, String)>> {
-        self.schema_of(true).await
+        self.schema_of(|_| true).await
     }
 
-    async fn schema_of(&self, with_indexes: bool) -> Result<Vec<(&Database, String)>> {
+    /// As [`Store::schema`], of these files.
+    async fn schema_of(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(&Database, String)>> {
         let mut all = Vec::new();
         for database in self.databases() {
             let collation = database.binary_collation().await?;
             let lives_here = |l: Ledger| self.shards(l).any(|(_, d)| std::ptr::eq(d, database));
             let holds_ledger = Ledger::ALL.into_iter().any(lives_here);
-            // A site's own tables are its own business; the embedded schema is made whole where any of
-            // its ledgers lives.
-            let holds_ours = Ledger::ALL.into_iter().any(|l| !self.is_foreign_ledger(l) && lives_here(l));
+            let holds_ours = self.holds_embedded(database);
             let holds_journal = std::ptr::eq(database, self.journal());
             let append_only = format!("schema/{}/append_only", database.dialect.folder());
             let files = [
                 ("schema/ledgers", holds_ours),
-                ("schema/ledger_indexes", holds_ours && with_indexes),
+                (INDEXES, holds_ours),
                 ("schema/enforce", holds_ledger),
                 ("schema/marks", holds_ledger && !holds_journal),
                 ("schema/belonging", true),
@@ -132,7 +166,7 @@ impl Store {
                 (append_only.as_str(), holds_journal),
                 ("schema/sandbox", holds_journal),
             ];
-            for (file, _) in files.into_iter().filter(|(_, wanted)| *wanted) {
+            for (file, _) in files.into_iter().filter(|(file, is_here)| *is_here && wanted(file)) {
                 for sql in statements(self.queries.get(file)?, database.dialect, collation) {
                     let later = self.later_columns(database, &sql).await?;
                     all.push((database, sql));

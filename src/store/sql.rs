@@ -23,6 +23,7 @@ use sqlx::any::AnyArguments;
 use sqlx::{Any, AssertSqlSafe, Encode, SqlSafeStr, SqlStr, Type};
 
 use super::Dialect;
+use super::rows::Field;
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
@@ -195,6 +196,11 @@ value_from!(
     Option<i64> => |v| Value::Int(v),
     Vec<String> => |v| Value::List(v),
     Vec<Vec<Value>> => |v| Value::Rows(v),
+    Field<'_> => |v| match v {
+        Field::Null => Value::Text(None),
+        Field::Text(text) => text.into(),
+        Field::Int(int) => int.into(),
+    },
 );
 
 /// The values bound in a statement, by name.

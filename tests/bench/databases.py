@@ -149,7 +149,8 @@ def onefold(*words):
     out = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
+    # With 6 apply says that the services have still to carry out what stands in the outbox.
+    if child.returncode not in ((0, 6) if words[0] == "apply" else (0,)):
         sys.exit(f"onefold {' '.join(words)} ended with {child.returncode}")
     return out, time.monotonic() - begin, used.ru_maxrss / 1024
 
@@ -170,7 +171,9 @@ def plain_tables():
 
 def peer_plan(scope=""):
     """What happens, by SQL in stages."""
-    script = (HERE / "plan.sql").read_text().replace("{scope}", scope).replace("{analyze}", database.analyze)
+    lines = (HERE / "plan.sql").read_text().splitlines()
+    script = "\n".join(line for line in lines if not line.startswith("--"))
+    script = script.replace("{scope}", scope).replace("{analyze}", database.analyze)
     with closing(database.connect()) as connection:
         cursor = connection.cursor()
         for statement in filter(str.strip, script.split(";")):
@@ -225,6 +228,7 @@ def run(figures):
     subprocess.run([sys.executable, HERE / "generate.py", str(ORDERS), folder, begin.isoformat()], check=True)
     note = lambda work, who, figure: figures.setdefault(work, {}).setdefault(who, []).append(figure)
 
+    database.drop()
     database.make()
     plain_tables()
     note("import, s", "peer", timed(database.load, folder)[1])
@@ -250,9 +254,10 @@ def run(figures):
     scope = f"AND show_id = 'SHOW-0001' AND created_at_us >= {micros[0]} AND created_at_us < {micros[1]}"
     note("plan of a show and ten minutes, s", "peer", timed(peer_plan, scope)[1])
     scope = ["--show", "SHOW-0001", "--from", since.isoformat(), "--to", until.isoformat()]
-    _, seconds, peak = onefold("plan", *scope, *as_of)
-    note("plan of a show and ten minutes, s", "onefold", seconds)
+    note("plan of a show and ten minutes, s", "onefold", onefold("plan", *scope, *as_of)[1])
 
+    note("start-up, s", "peer", timed(subprocess.run, "true")[1])
+    note("start-up, s", "onefold", onefold("status")[1])
     note("apply, transitions/s", "peer", peer_apply())
     onefold("freeze", "--tenant", "default", "--advisory", "--reason", "bench")
     plan_id = json.loads(onefold("plan", "--json")[0])["plan_id"]
@@ -264,8 +269,6 @@ def run(figures):
 
 kinds = {"sqlite": Sqlite, "postgres": Postgres, "postgresql": Postgres, "mysql": Mysql}
 database = kinds[URL.split(":")[0]](URL)
-if isinstance(database, Sqlite):
-    database.drop()
 figures = {}
 try:
     for _ in range(RUNS):

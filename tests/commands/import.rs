@@ -15,6 +15,7 @@ on_each_database![
     all_faults_of_all_files_are_told_at_once,
     files_as_they_really_come,
     blanks_and_unknown_columns_are_noted,
+    a_file_may_be_a_pipe,
 ];
 
 const ORDERS: &str = "order_id,user_id,show_id,quantity,amount_minor,currency,status,created_at";
@@ -183,6 +184,33 @@ fn files_as_they_really_come(site: &Site) {
     let dir = folder(site, "gb18030", &[ORDERS.as_bytes(), b"\n", &gb18030[..]].concat());
     site.run(&["import", &dir, "--encoding", "gb18030"]).ends(0);
     assert_eq!(site.column("SELECT show_id FROM orders WHERE order_id = 'O-4'"), ["北京"]);
+}
+
+fn a_file_may_be_a_pipe(site: &Site) {
+    let dir = folder(site, "piped", format!("{ORDERS}\n{ORDER}\n").as_bytes());
+    let pipe = site.path("orders.pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let orders = fs::read(format!("{dir}/orders.csv")).unwrap();
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::write(pipe, orders).unwrap()
+    });
+    let file = |name: &str| format!("{dir}/{name}.csv");
+    let [payments, inventory, messages] = ["payments", "inventory", "messages"].map(file);
+    let ran = site.run(&[
+        "import",
+        "--orders",
+        &text(&pipe),
+        "--payments",
+        &payments,
+        "--inventory",
+        &inventory,
+        "--messages",
+        &messages,
+    ]);
+    writer.join().unwrap();
+    ran.ends(0).prints("orders 1 0");
+    assert_eq!(site.order("O-1"), "PAID");
 }
 
 fn blanks_and_unknown_columns_are_noted(site: &Site) {

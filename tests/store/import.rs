@@ -4,6 +4,7 @@ use onefold::core::ids::*;
 use onefold::core::ledger::*;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
+use onefold::error::Error;
 use onefold::store::import::Imported;
 use onefold::store::{Places, Queries, Statuses, Store};
 
@@ -126,6 +127,76 @@ on_every_database! {
         assert_eq!(all_rows(&store).await, sorted(ledgers), "all or nothing");
     }
 
+    async fn rows_of_many_portions_are_added_once_and_those_that_are_new_beside_others(db) {
+        let store = db.store().await;
+        let all = shop(2_345);
+        let mut some = all.clone();
+        some.orders.truncate(1_200);
+        some.messages.retain(|m| m.message_id.as_str() > "M-2000");
+        store.import(&some, false, |_, _| ()).await.unwrap();
+        let (orders, messages) = (some.orders.len() as u64, some.messages.len() as u64);
+        let mut told = Vec::new();
+        let rest = store.import(&all, false, |ledger, rows| told.push((ledger, rows))).await.unwrap();
+        assert_eq!(rest[0], Imported { added: 2_345 - orders, present: orders });
+        assert_eq!(rest[1], Imported { added: 0, present: 2_345 });
+        assert_eq!(rest[3], Imported { added: 2_345 - messages, present: messages });
+        assert_eq!(all_rows(&store).await, sorted(all));
+        assert_eq!(told.last(), Some(&(Ledger::Messages, 2_345)));
+    }
+
+    async fn two_that_import_the_same_at_once_add_every_row_once(db) {
+        let all = shop(300);
+        let stores = [db.store().await, db.open().await];
+        let both = at_once(stores.iter().map(|store| store.import(&all, false, |_, _| ()))).await;
+        for ledger in Ledger::ALL {
+            let of = |i: usize| both[i].as_ref().unwrap()[ledger as usize];
+            assert_eq!(of(0).added + of(1).added, 300, "{ledger}");
+            assert_eq!(of(0).added + of(0).present, 300, "{ledger}");
+            assert_eq!(of(1).added + of(1).present, 300, "{ledger}");
+        }
+        assert_eq!(all_rows(&stores[0]).await, sorted(all));
+    }
+
+    async fn a_unique_index_of_a_sites_own_is_an_error_at_once(db) {
+        let store = db.store().await;
+        db.run("CREATE UNIQUE INDEX one_order_a_trace ON orders (trace_id)").await;
+        let mut ledgers = shop(2);
+        ledgers.orders.iter_mut().for_each(|order| order.trace_id = Some("tr-1".to_owned()));
+        let error = store.import(&ledgers, false, |_, _| ()).await.unwrap_err();
+        assert!(!error.is_clash(), "{error}");
+        assert!(error.message.contains("trace"), "{error}");
+        assert!(all_rows(&store).await.is_empty());
+    }
+
+    async fn an_error_of_the_rows_undoes_what_was_added_before_it(db) {
+        struct Broken(Ledgers);
+        impl Rows for Broken {
+            fn count(&self, ledger: Ledger) -> u64 {
+                self.0.count(ledger)
+            }
+            fn orders(&self) -> Portions<'_, Order> {
+                self.0.orders()
+            }
+            fn payments(&self) -> Portions<'_, Payment> {
+                self.0.payments()
+            }
+            fn inventory(&self) -> Portions<'_, Hold> {
+                let broken = std::iter::once_with(|| Err(Error::failure("the file has changed")));
+                Box::new(self.0.inventory().chain(broken))
+            }
+            fn messages(&self) -> Portions<'_, Message> {
+                self.0.messages()
+            }
+        }
+        let store = db.store().await;
+        let rows = Broken(shop(20));
+        let error = store.import(&rows, false, |_, _| ()).await.unwrap_err();
+        assert_eq!(error.message, "the file has changed");
+        assert!(all_rows(&store).await.is_empty());
+        store.import(&rows.0, false, |_, _| ()).await.unwrap();
+        assert_eq!(all_rows(&store).await, sorted(rows.0));
+    }
+
     async fn an_id_that_is_too_long_for_the_schema_is_an_error_and_is_never_cut_off(db) {
         let store = db.store().await;
         let mut book = Book::new();
@@ -192,6 +263,15 @@ on_every_database! {
         let error = store.import(&book.ledgers, false, |_, _| ()).await.unwrap_err();
         assert!(error.message.contains("several shards"), "{error}");
     }
+}
+
+/// So many purchases.
+fn shop(purchases: usize) -> Ledgers {
+    let mut book = Book::new();
+    for n in 0..purchases {
+        purchase(&mut book, "t", &format!("M-{n:04}"));
+    }
+    book.ledgers
 }
 
 /// Adds one more order to a ledger.
