@@ -1,4 +1,5 @@
-//! Files in which there is no fault, whose rows are read again when they are wanted: a ledger may be larger than memory.
+//! Files in which there is no fault, whose rows are read again when they are wanted: a ledger may be larger than
+//! memory.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, SyncSender};

@@ -20,8 +20,8 @@ use super::sql::{Queries, Statement, Value, Values};
 use super::{Database, Dialect};
 use crate::error::{Error, Result};
 
-/// How many rows are sent to a server at once: those of one INSERT on MySQL. However long they are, they fit into a packet
-/// of its smallest default, 16 MiB.
+/// How many rows are sent to a server at once: those of one INSERT on MySQL. However long they are, they fit into a
+/// packet of its smallest default, 16 MiB.
 const ROWS: usize = 1_000;
 
 /// How many KiB of pages SQLite keeps at hand: the keys of some millions of rows, which are changed all over.
@@ -305,7 +305,8 @@ impl Failed {
     }
 }
 
-/// Whether another has added that very row since it was looked for. What breaks a unique index of a site's own is no clash.
+/// Whether another has added that very row since it was looked for. What breaks a unique index of a site's own is no
+/// clash.
 fn is_there(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
     // PostgreSQL names the constraint, MySQL the index at the end of its message.
