@@ -14,7 +14,7 @@ use super::money::{asks_provider, is_money};
 use super::moves::{Place, after_move, entry, version_of};
 use crate::core::ids::*;
 use crate::core::join::Joined;
-use crate::core::ledger::{Ledgers, Shard};
+use crate::core::ledger::{Ledgers, Payment, Shard};
 use crate::core::plan::{Plan, PlannedIntent, Step};
 use crate::core::recheck::{Recheck, undo};
 use crate::core::status::Ledger;
@@ -150,6 +150,7 @@ impl Executor<'_> {
             }
         }
         let mut ready = Vec::new();
+        let mut charges = HashSet::new();
         'stretches: for stretch in stretches {
             let Stretch { intent, steps } = &stretch;
             let mut money = intent.steps.iter().filter(|step| is_money(step));
@@ -168,6 +169,15 @@ impl Executor<'_> {
             for position in steps.clone().filter(|position| is_money(&intent.steps[*position])) {
                 let at = Place { plan: run.plan, intent, position };
                 if self.open_request(at).await?.is_some() {
+                    continue 'stretches;
+                }
+                // Of two rows of one charge the second is held against what the first has become.
+                let is_charge = |p: &&Payment| {
+                    RowId::from(&p.payment_id) == at.step().id && p.tenant_id == intent.tenant_id
+                };
+                let charge = rows.payments.iter().find(is_charge);
+                let charge = charge.map(|p| (&p.tenant_id, &p.provider, p.provider_txn_id.as_ref()));
+                if charge.is_none_or(|charge| charge.2.is_some() && !charges.insert(charge)) {
                     continue 'stretches;
                 }
                 match self.leaving(at, &rows)? {
