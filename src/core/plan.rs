@@ -36,6 +36,13 @@ status_type!(
     }
 );
 
+impl Outcome {
+    /// Whether a person or the provider must decide first.
+    pub const fn is_undecided(self) -> bool {
+        matches!(self, Self::Review | Self::Unsettled)
+    }
+}
+
 status_type!(
     /// A difference that has a name (contract, section 6). Listed by name, so that their order
     /// is that of the names.

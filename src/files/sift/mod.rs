@@ -174,7 +174,7 @@ impl Sifted<'_> {
                 others.sort_by(|a, b| rank(a).cmp(&rank(b)));
             }
             let plain = self.plain(at + 1).filter(|intent| intent.in_scope(scope));
-            Some(Ok((Stretch::new(others, plain, listing.whole), decided)))
+            Some(Ok((Stretch::new(others, plain, listing.intents), decided)))
         };
         let mut error = None;
         in_turn(self.layout.stretches() - 1, work, |done| match done? {
