@@ -9,6 +9,7 @@ use rayon::slice::ParallelSliceMut as _;
 
 use super::orders::{NO_ORDER, Orders, maybe};
 use super::source::{Source, meet};
+use super::workers::in_turn;
 use crate::core::plain::{Basis, LoneOrder, Mark};
 use crate::core::status::{HoldStatus, Ledger, MessageStatus, PaymentStatus};
 use crate::core::time::Timestamp;
@@ -36,29 +37,26 @@ impl Row {
     }
 }
 
-/// What the first pass keeps of a piece of another ledger than orders.
+/// What the first pass keeps of another ledger than orders.
 #[derive(Default)]
 pub(super) struct Attached {
-    pub(super) rows: Vec<Row>,
-    /// Hashes of (tenant, id) of all rows.
-    pub(super) ids: Vec<u64>,
+    /// Those of each piece.
+    pub(super) rows: Vec<Vec<Row>>,
     /// Hashes of (tenant, user, show) of the rows without an order.
     pub(super) orphan_places: Vec<u64>,
     /// Hashes of (tenant, provider, transaction), and the orders of those payments.
     pub(super) transactions: Vec<(u64, u32)>,
-    pub(super) range: Range<u64>,
 }
 
-impl Attached {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { rows: Vec::with_capacity(rows), ids: Vec::with_capacity(rows), ..Self::default() }
-    }
-
-    /// Whether the pieces are those of one file without an id that comes twice.
-    pub(super) fn are_one_file(pieces: &[Self]) -> bool {
-        meet(pieces.iter().map(|piece| &piece.range))
-            && all_differ(pieces.iter().flat_map(|piece| piece.ids.iter().copied()).collect())
-    }
+/// The same of one piece.
+#[derive(Default)]
+pub(super) struct AttachedPiece {
+    rows: Vec<Row>,
+    /// Hashes of (tenant, id) of all rows.
+    ids: Vec<u64>,
+    orphan_places: Vec<u64>,
+    transactions: Vec<(u64, u32)>,
+    range: Range<u64>,
 }
 
 pub(super) struct FirstPass<'a> {
@@ -71,26 +69,47 @@ pub(super) struct FirstPass<'a> {
 }
 
 impl FirstPass<'_> {
-    pub(super) fn read(&self, source: &Source, piece: usize) -> Option<Attached> {
-        let mut read = Attached::with_capacity(source.rows_at_most());
-        let range = source.read_piece(piece, self.options, |at, cells| match source.ledger {
+    /// Nothing where the file is not as usual, or an id comes twice.
+    pub(super) fn read(&self, source: &Source, progress: &(dyn Fn(Ledger, u64) + Sync)) -> Option<Attached> {
+        let mut attached = Attached::default();
+        let mut ids = Vec::with_capacity(source.rows_at_most(source.length));
+        let mut ranges = Vec::new();
+        in_turn(
+            source.pieces(),
+            |piece| self.read_piece(source, piece),
+            |read| {
+                let mut read = read?;
+                progress(source.ledger, read.rows.len() as u64);
+                read.rows.shrink_to_fit();
+                attached.rows.push(read.rows);
+                attached.orphan_places.append(&mut read.orphan_places);
+                attached.transactions.append(&mut read.transactions);
+                ids.append(&mut read.ids);
+                ranges.push(read.range);
+                Some(())
+            },
+        )?;
+        (meet(&ranges) && all_differ(ids)).then_some(attached)
+    }
+
+    fn read_piece(&self, source: &Source, piece: usize) -> Option<AttachedPiece> {
+        let rows = source.rows_at_most(source.piece);
+        let mut read = AttachedPiece {
+            rows: Vec::with_capacity(rows),
+            ids: Vec::with_capacity(rows),
+            ..AttachedPiece::default()
+        };
+        read.range = source.read_piece(piece, self.options, |at, cells| match source.ledger {
             Ledger::Orders => None,
             Ledger::Payments => self.payment(at, cells, &mut read),
             Ledger::Inventory => self.hold(at, cells, &mut read),
             Ledger::Messages => self.message(at, cells, &mut read),
         })?;
-        read.range = range;
         Some(read)
     }
 
     /// The order that a row names. One that names none, or one that is not there, is an orphan of its place.
-    pub(super) fn order(
-        &self,
-        tenant_id: &str,
-        order_id: &str,
-        place: (&str, &str),
-        read: &mut Attached,
-    ) -> u32 {
+    fn order(&self, tenant_id: &str, order_id: &str, place: (&str, &str), read: &mut AttachedPiece) -> u32 {
         let order = maybe(order_id).and_then(|order_id| self.orders.find(tenant_id, order_id, self.hashing));
         order.unwrap_or_else(|| {
             read.orphan_places.push(self.hashing.hash_one((tenant_id, place.0, place.1)));
@@ -104,7 +123,7 @@ impl FirstPass<'_> {
         if order == NO_ORDER || is_told { Mark::ODD } else { mark(&self.orders.get(order)) }
     }
 
-    pub(super) fn payment(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+    fn payment(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut AttachedPiece) -> Option<()> {
         let id = cells.take_text()?;
         let tenant_id = cells.take_text()?;
         let order_id = cells.take_text()?;
@@ -137,7 +156,7 @@ impl FirstPass<'_> {
         Some(())
     }
 
-    pub(super) fn hold(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+    fn hold(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut AttachedPiece) -> Option<()> {
         let id = cells.take_text()?;
         let tenant_id = cells.take_text()?;
         let order_id = cells.take_text()?;
@@ -162,7 +181,7 @@ impl FirstPass<'_> {
         Some(())
     }
 
-    pub(super) fn message(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut Attached) -> Option<()> {
+    fn message(&self, at: u32, cells: &mut Cells<'_, '_>, read: &mut AttachedPiece) -> Option<()> {
         let id = cells.take_text()?;
         let tenant_id = cells.take_text()?;
         let _key = cells.take_text()?;
@@ -187,7 +206,7 @@ impl FirstPass<'_> {
 }
 
 /// Whether all hashes differ.
-pub(super) fn all_differ(mut hashes: Vec<u64>) -> bool {
+fn all_differ(mut hashes: Vec<u64>) -> bool {
     hashes.par_sort_unstable();
     hashes.is_sorted_by(|a, b| a < b)
 }
