@@ -61,9 +61,11 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
     }
     // Nearly every id begins with a letter, and none of those is a number, a sheet's error or a date, but
     // for dates that begin with a month: the quick way out.
-    let may_begin_with_month =
-        |id: &[u8]| id.len() <= LONGEST_DATE && id.first_chunk().is_some_and(|begin| MONTHS.contains(&begin));
-    if id.as_bytes()[0].is_ascii_alphabetic() && !may_begin_with_month(id.as_bytes()) {
+    let begins_with_month = |id: &[u8]| {
+        let is_month = |begin: &[u8; 3]| begin[2].is_ascii_lowercase() && MONTHS.contains(&begin);
+        id.len() <= LONGEST_DATE && id.first_chunk().is_some_and(is_month)
+    };
+    if id.as_bytes()[0].is_ascii_alphabetic() && !begins_with_month(id.as_bytes()) {
         return None;
     }
     let unsigned = id.strip_prefix(['-', '+']).unwrap_or(id);
