@@ -13,16 +13,18 @@ pub fn write<T: Serialize + ?Sized>(value: &T, out: &mut String) -> Result<(), N
     value.serialize(Writer { out, names: &mut Vec::new() })
 }
 
-/// Appends a text with its quotation marks, as JSON has it.
-pub fn write_text(text: &str, out: &mut String) {
-    if !has_escaped(text.as_bytes()) {
+/// Appends a text with its quotation marks, as JSON has it. Says whether something in it is escaped.
+pub fn write_text(text: &str, out: &mut String) -> bool {
+    let is_escaped = has_escaped(text.as_bytes());
+    if is_escaped {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    } else {
         out.reserve(text.len() + 2);
         out.push('"');
         out.push_str(text);
         out.push('"');
-    } else {
-        out.push_str(&serde_json::Value::from(text).to_string());
     }
+    is_escaped
 }
 
 /// Whether some byte is not written as it is. Most texts are short: they are looked at eight bytes at a time, of which
@@ -299,22 +301,16 @@ impl<'o> Members<'o> {
         self.writer.out.len()
     }
 
-    fn end_name(&mut self, begin: usize) -> Result<(), NoText> {
+    fn end_name(&mut self, begin: usize) {
         let Writer { out, names } = &mut self.writer;
-        let name = &out[begin..];
-        self.escaped |= name.contains('\\');
-        if !name.starts_with('"') {
-            return Err(NoText("a member's name that is no text".to_owned()));
-        }
         names.push(begin..out.len());
         out.push(':');
-        Ok(())
     }
 
     fn add<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), NoText> {
         let begin = self.begin_member();
-        write_text(name, self.writer.out);
-        self.end_name(begin)?;
+        self.escaped |= write_text(name, self.writer.out);
+        self.end_name(begin);
         value.serialize(self.writer.inner())
     }
 
@@ -357,7 +353,13 @@ impl ser::SerializeMap for Members<'_> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), NoText> {
         let begin = self.begin_member();
         name.serialize(self.writer.inner())?;
-        self.end_name(begin)
+        let written = &self.writer.out[begin..];
+        if !written.starts_with('"') {
+            return Err(NoText("a member's name that is no text".to_owned()));
+        }
+        self.escaped |= written.contains('\\');
+        self.end_name(begin);
+        Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NoText> {

@@ -351,7 +351,7 @@ impl<'a> PlainIntent<'a> {
     pub fn write_canonical(&self, out: &mut String) {
         let order = &self.order;
         let text = |text: Option<&str>, out: &mut String| match text {
-            Some(text) => canonical::write_text(text, out),
+            Some(text) => _ = canonical::write_text(text, out),
             None => out.push_str("null"),
         };
         out.push_str("{\"captured\":{");

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::HashSet;
 use foldhash::fast::RandomState;
-use rayon::slice::ParallelSliceMut as _;
+use rayon::prelude::*;
 
 use super::attached::Attached;
 use super::orders::{NO_ORDER, Orders};
@@ -55,11 +55,12 @@ impl Layout {
         let mut is_apart = vec![false; places.len() - 1];
         let orphans: HashSet<u64> = attached.iter().flat_map(|of| &of.orphan_places).copied().collect();
         if !orphans.is_empty() {
-            for (order, place) in (0..).zip(&place_of) {
-                let LoneOrder { tenant_id, user_id, show_id, .. } = orders.get(order);
-                is_apart[*place as usize] |=
-                    orphans.contains(&hashing.hash_one((tenant_id, user_id, show_id)));
-            }
+            let is_near = |order: &u32| {
+                let LoneOrder { tenant_id, user_id, show_id, .. } = orders.get(*order);
+                orphans.contains(&hashing.hash_one((tenant_id, user_id, show_id)))
+            };
+            let near: Vec<u32> = (0..sorted.len() as u32).into_par_iter().filter(is_near).collect();
+            near.into_iter().for_each(|order| is_apart[place_of[order as usize] as usize] = true);
         }
         let transactions = attached.iter().flat_map(|of| of.transactions.iter().copied());
         for mut named in [orders.keys.clone(), transactions.collect::<Vec<(u64, u32)>>()] {

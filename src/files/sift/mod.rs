@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashSet};
+use rayon::prelude::*;
 
 use super::LedgerFiles;
 use super::faults::Note;
@@ -136,10 +137,11 @@ pub fn sift<'a>(
     kinds.iter().for_each(|kind| _ = decided.plain(*kind));
     let decided = decided.into_plain();
     layout.leave_out(|order| decided.contains_key(&kinds[order as usize]));
-    let places = std::array::from_fn(|ledger| match ledger {
-        0 => layout.places_of_orders(&orders),
-        _ => layout.places_of_rows(&sources[ledger], &attached[ledger]),
+    let places = Ledger::ALL.par_iter().map(|ledger| match ledger {
+        Ledger::Orders => layout.places_of_orders(&orders),
+        other => layout.places_of_rows(&sources[*other as usize], &attached[*other as usize]),
     });
+    let places = places.collect::<Vec<_>>().try_into().ok()?;
     Some(Sifted { sources, options, basis, orders, kinds, decided, layout, places, notes })
 }
 
@@ -178,7 +180,7 @@ impl Sifted<'_> {
                 // Those of one place are together, in their order.
                 others.sort_by(|a, b| rank(a).cmp(&rank(b)));
             }
-            let plain = self.plain(stretch).filter(|intent| intent.in_scope(scope));
+            let plain = self.plain(stretch).into_iter().filter(|intent| intent.in_scope(scope));
             Some(Ok((Stretch::new(others, plain, listing.intents), decided)))
         };
         let all = self.layout.stretches();
@@ -226,12 +228,14 @@ impl Sifted<'_> {
         })
     }
 
-    /// The plain purchases of a stretch, in the plan's order.
-    fn plain(&self, stretch: usize) -> impl Iterator<Item = PlainIntent<'_>> {
-        self.layout.orders_of(stretch).iter().filter_map(|&i| {
+    /// The plain purchases of a stretch, in the plan's order. All at once: they lie far from each other in memory, and
+    /// so are waited for together.
+    fn plain(&self, stretch: usize) -> Vec<PlainIntent<'_>> {
+        let plain = |&i: &u32| {
             let plain = *self.decided.get(&self.kinds[i as usize])?;
             Some(PlainIntent { order: self.orders.get(i), plain })
-        })
+        };
+        self.layout.orders_of(stretch).iter().filter_map(plain).collect()
     }
 
     /// Intents that were decided apart, by the stretch to whose places they belong, but for the first: that is

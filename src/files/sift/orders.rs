@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
-use rayon::slice::ParallelSliceMut as _;
+use rayon::prelude::*;
 
 use super::index::Index;
 use super::source::{Source, meet};
@@ -189,7 +189,7 @@ impl Orders {
         };
         let begin = |key: u128| key >> 32;
         let rank = |key: u128| self.get(key as u32).rank();
-        let mut keys: Vec<u128> = (0..self.rows.len() as u32).map(key).collect();
+        let mut keys: Vec<u128> = (0..self.rows.len() as u32).into_par_iter().map(key).collect();
         keys.par_sort_unstable_by(|a, b| begin(*a).cmp(&begin(*b)).then_with(|| rank(*a).cmp(&rank(*b))));
         let mut begins = vec![0];
         for same in keys.chunk_by(|a, b| begin(*a) == begin(*b) && rank(*a) == rank(*b)) {
