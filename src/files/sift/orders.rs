@@ -167,6 +167,17 @@ impl Orders {
         self.index.find(hash, |order| self.is(order, tenant_id, order_id))
     }
 
+    /// An order of this hash of tenant and id: most likely the one, and if there is none, there is not the one.
+    pub(super) fn likely(&self, hash: u64) -> Option<u32> {
+        self.index.find(hash, |_| true)
+    }
+
+    /// The order of this tenant, id and their hash.
+    pub(super) fn the_one(&self, likely: u32, hash: u64, tenant_id: &str, order_id: &str) -> Option<u32> {
+        let is_it = |order| self.is(order, tenant_id, order_id);
+        if is_it(likely) { Some(likely) } else { self.index.find(hash, is_it) }
+    }
+
     /// All of them by tenant, user and show; of each such place where its orders begin in that, and at the end how
     /// many orders there are.
     pub(super) fn by_place(&self) -> (Vec<u32>, Vec<u32>) {
