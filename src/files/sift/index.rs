@@ -41,7 +41,7 @@ impl Index {
     /// All slots, from the named one on.
     fn from(&self, half: u32) -> impl Iterator<Item = usize> + use<> {
         let slots = self.slots.len();
-        let named = (u64::from(half) * slots as u64 >> 32) as usize;
+        let named = ((u64::from(half) * slots as u64) >> 32) as usize;
         (named..slots).chain(0..named)
     }
 }
