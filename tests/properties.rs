@@ -10,13 +10,14 @@ use onefold::core::evidence::Evidence;
 use onefold::core::ids::*;
 use onefold::core::join::Joined;
 use onefold::core::ledger::*;
-use onefold::core::plain::{Basis, Listing};
+use onefold::core::plain::{Basis, Listed, Listing};
 use onefold::core::plan::*;
 use onefold::core::plan_text::IntentTexts;
 use onefold::core::policy::*;
 use onefold::core::recheck::{Recheck, undo};
 use onefold::core::scope::Scope;
 use onefold::core::status::{HoldStatus, Ledger, PaymentStatus};
+use onefold::core::tally::Tally;
 use onefold::core::verify::verify;
 use onefold::files::{self, LedgerFiles, Origin, Portions, ReadOptions};
 use proptest::prelude::*;
@@ -252,7 +253,7 @@ proptest! {
     #[test]
     fn plain_purchases_are_decided_as_if_each_were_looked_at(
         ledgers in crowd(), policy in policy(), piece in 64..4096u64, at_once in 1..9usize,
-        from in select(vec![None, Some(100)]), moved in any::<bool>(),
+        from in select(vec![None, Some(100)]), moved in any::<bool>(), most in 0..4usize,
     ) {
         let (ledgers, evidence) = match moved {
             true => applied(&ledgers, &planned(&ledgers, &policy, &Evidence::default())),
@@ -269,22 +270,31 @@ proptest! {
         let portions = Portions { bytes: piece, orders: at_once };
         let basis = Basis { policy, as_of: at(3600), evidence };
         let sifted = files::sift(Origin::Files(&named), &options, &basis, portions, &|_, _| {}).unwrap();
-        let plan = |whole| {
-            let plan = sifted.plan(&scope, Listing { whole, texts: true }, "p".to_owned(), at(3600));
+        let plan = |intents| {
+            let plan = sifted.plan(&scope, Listing { intents, texts: true }, "p".to_owned(), at(3600));
             plan.unwrap().unwrap()
         };
-        let quick = plan(true);
-        prop_assert_eq!((&quick.plan, quick.unlisted), (&whole, 0));
+        let quick = plan(Listed::Every);
+        prop_assert_eq!((&quick.plan, quick.unlisted), (&whole, Tally::default()));
         prop_assert!(quick.plan.digest_matches());
 
-        let brief = plan(false);
-        prop_assert_eq!(brief.plan.intents.len() + brief.unlisted, whole.intents.len());
-        prop_assert_eq!((&brief.plan.digest, &brief.plan.sums), (&whole.digest, &whole.sums));
-        prop_assert_eq!(
-            (&brief.plan.outside_sums, brief.plan.live_orders),
-            (&whole.outside_sums, whole.live_orders)
-        );
-        let text = |texts: &IntentTexts| texts.pieces().collect::<Vec<_>>().join(",");
-        prop_assert_eq!(text(&brief.texts), text(&IntentTexts::of(&whole.intents)));
+        let notable = || whole.intents.iter().filter(|i| i.outcome != Outcome::Clean);
+        for listed in [Listed::ButPlain, Listed::First(most)] {
+            let brief = plan(listed);
+            let mut all = Tally::of(&brief.plan.intents);
+            all.add_all(&brief.unlisted);
+            prop_assert_eq!(all, Tally::of(&whole.intents));
+            let listed = brief.plan.intents.iter().filter(|i| i.outcome != Outcome::Clean);
+            let listed: Vec<_> = listed.map(|i| &i.intent_id).collect();
+            prop_assert!(notable().take(most).map(|i| &i.intent_id).eq(listed.iter().copied().take(most)));
+            prop_assert!(notable().all(|i| !i.outcome.is_undecided() || listed.contains(&&i.intent_id)));
+            prop_assert_eq!((&brief.plan.digest, &brief.plan.sums), (&whole.digest, &whole.sums));
+            prop_assert_eq!(
+                (&brief.plan.outside_sums, brief.plan.live_orders),
+                (&whole.outside_sums, whole.live_orders)
+            );
+            let text = |texts: &IntentTexts| texts.pieces().collect::<Vec<_>>().join(",");
+            prop_assert_eq!(text(&brief.texts), text(&IntentTexts::of(&whole.intents)));
+        }
     }
 }

@@ -1,26 +1,30 @@
 //! How decisions are told: the intents of a plan, and its sums.
 
+use std::collections::BTreeMap;
+
 use super::count;
 use crate::core::dossier::sheets::{Waiting, waiting};
 use crate::core::dossier::{Deed, Dossier};
 use crate::core::limits::Limits;
-use crate::core::plain::Unlisted;
+use crate::core::money::Currency;
 use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums, refunds};
+use crate::core::tally::Tally;
 use crate::core::words::findings_in_words;
 use crate::report::{Column, Report, Table};
 
 /// How many intents are listed unless all are asked for.
 pub const LISTED: usize = 40;
 
-/// What happens, what needs a person, outcomes, intents that are not CLEAN, and sums. `unlisted` purchases do
-/// not stand in the plan's list.
-pub fn tell(report: Report, plan: &Plan, unlisted: Unlisted, limit: usize) -> Report {
+/// What happens, what needs a person, outcomes, intents that are not CLEAN, and sums. `all` is of every intent; in the
+/// plan's list stand at least those that are not decided, and the first others up to the limit.
+pub fn tell(report: Report, plan: &Plan, all: &Tally, limit: usize) -> Report {
     let dossier = Dossier::of_plan(plan);
-    let report = needs_a_person(what_happens(report, &dossier), &dossier);
-    let report = report.table(outcomes(&plan.intents, unlisted));
-    let notable: Vec<_> = plan.intents.iter().filter(|i| i.outcome != Outcome::Clean).collect();
-    let report = report.table(intents(notable.iter().copied().take(limit)));
-    let report = match notable.len().saturating_sub(limit) {
+    let report = needs_a_person(what_happens(report, &dossier, all), &dossier);
+    let report = report.table(outcomes(all));
+    let notable = plan.intents.iter().filter(|i| i.outcome != Outcome::Clean);
+    let report = report.table(intents(notable.take(limit)));
+    let notable = all.intents() - all.counts(Outcome::Clean).intents;
+    let report = match notable.saturating_sub(limit) {
         0 => report,
         more => report.line(format!(
             "… and {}; all of them: onefold show {} --all",
@@ -35,21 +39,18 @@ pub fn tell_sums(report: Report, sums: &Sums) -> Report {
     report.table(money(sums)).table(stock(sums))
 }
 
-/// A line each for money, orders, stock and messages; how much of it is done, where something is.
-pub fn what_happens(report: Report, dossier: &Dossier<'_>) -> Report {
+/// A line each for money, orders, stock and messages, of all intents; how much of it is done, where something is.
+pub fn what_happens(report: Report, dossier: &Dossier<'_>, all: &Tally) -> Report {
     let progress = dossier.progress();
     let begun = !dossier.ends.is_empty();
-    let of = |deed| progress.get(&deed).copied().unwrap_or_default();
     let deed = |deed, what: &str, happens: &str| {
-        let of = of(deed);
-        let done = if begun { format!(" ({} done)", of.done) } else { String::new() };
-        (of.planned > 0).then(|| format!("{} {happens}{done}", count(of.planned, what)))
+        let (planned, done) = (all.deeds(deed), progress.get(&deed).map_or(0, |of| of.done));
+        let done = if begun { format!(" ({done} done)") } else { String::new() };
+        (planned > 0).then(|| format!("{} {happens}{done}", count(planned, what)))
     };
-    let intents = &dossier.plan.intents;
-    let with = |outcome| intents.iter().filter(|i| i.outcome == outcome).count();
-    let back = format!("of {} in all", refunds_in_words(intents.iter()));
+    let back = format!("of {} in all", money_in_words(&all.refunds()));
     let refunds = deed(Deed::Refund, "refund", &back);
-    let kept = Some(with(Outcome::Keep)).filter(|n| *n > 0);
+    let kept = Some(all.counts(Outcome::Keep).intents).filter(|n| *n > 0);
     let lines = [
         ("money", [refunds, deed(Deed::Void, "card", "let go"), None]),
         (
@@ -117,8 +118,8 @@ pub fn needs_a_person(report: Report, dossier: &Dossier<'_>) -> Report {
     report.line("")
 }
 
-/// How many intents and steps each outcome has; `unlisted` more are CLEAN, each of one order.
-pub fn outcomes(intents: &[PlannedIntent], unlisted: Unlisted) -> Table {
+/// How many intents and steps each outcome has.
+pub fn outcomes(all: &Tally) -> Table {
     let mut table = Table::new([
         Column::exact("OUTCOME"),
         Column::number("INTENTS"),
@@ -127,17 +128,16 @@ pub fn outcomes(intents: &[PlannedIntent], unlisted: Unlisted) -> Table {
         Column::exact("REFUNDS"),
     ]);
     for outcome in [Outcome::Keep, Outcome::Unwind, Outcome::Review, Outcome::Unsettled, Outcome::Clean] {
-        let of: Vec<_> = intents.iter().filter(|i| i.outcome == outcome).collect();
-        let unlisted = if outcome == Outcome::Clean { unlisted } else { 0 };
-        if of.len() + unlisted == 0 {
+        let of = all.counts(outcome);
+        if of.intents == 0 {
             continue;
         }
         table.row([
             outcome.to_string(),
-            (of.len() + unlisted).to_string(),
-            (of.iter().map(|i| i.orders.len()).sum::<usize>() + unlisted).to_string(),
-            of.iter().map(|i| i.steps.len()).sum::<usize>().to_string(),
-            refunds_in_words(of.iter().copied()),
+            of.intents.to_string(),
+            of.orders.to_string(),
+            of.steps.to_string(),
+            money_in_words(&of.refunds),
         ]);
     }
     table
@@ -255,9 +255,11 @@ pub fn apply_line(plan: &Plan) -> String {
 
 /// What the steps of some intents give back, in words; empty where nothing goes back.
 pub fn refunds_in_words<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> String {
-    let sums: Vec<_> = refunds(intents.flat_map(|i| &i.steps))
-        .into_iter()
-        .map(|(currency, sum)| currency.show(sum))
-        .collect();
+    money_in_words(&refunds(intents.flat_map(|i| &i.steps)))
+}
+
+/// Sums of several currencies, in minor units, in words; empty where there are none.
+fn money_in_words(sums: &BTreeMap<Currency, i128>) -> String {
+    let sums: Vec<_> = sums.iter().map(|(currency, sum)| currency.show(*sum)).collect();
     sums.join(" + ")
 }

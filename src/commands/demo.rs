@@ -8,7 +8,6 @@ use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 
 use super::count;
-use super::plan::is_undecided;
 use super::typing::run_typed;
 use crate::core::limits::Limits;
 use crate::core::money::Currency;
@@ -101,7 +100,7 @@ pub async fn run(args: DemoArgs, run_line: impl AsyncFn(Vec<String>) -> Result<R
     let journal = run_line(["--database", &database, "history"].map(str::to_owned).into()).await?;
     let mut report = Report::new(json!({ "database": database, "kept": args.keep, "steps": book.steps }));
     report.blocks = book.blocks;
-    let undecided = plan(&again)?.intents.iter().filter(|i| is_undecided(i.outcome)).count();
+    let undecided = plan(&again)?.intents.iter().filter(|i| i.outcome.is_undecided()).count();
     let kept = kept(&planned, &applied)? + kept(&again, &applied_again)?;
     let report = told(report, kept, &journal.json, undecided)?;
     Ok(by_hand(report, args.keep.as_deref(), &database))

@@ -17,10 +17,11 @@ use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::plain::{Basis, Listing, Planned};
+use crate::core::plain::{Basis, Listed, Listing, Planned};
 use crate::core::plan::{Outcome, Plan, PlanError, PlannedIntent, make, make_of};
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
+use crate::core::tally::Tally;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
 use crate::files::{LedgerFiles, Origin, Portions, READ_ORDER, ReadOptions, Sifted, StatusMap, sift};
@@ -91,7 +92,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut outside = Vec::new();
     let mut needs = None;
 
-    let mut unlisted = 0;
+    let mut unlisted = Tally::default();
     // Who reads no JSON is not made to wait for that of a million intents.
     let whole = config.format.is_json() || args.output.is_some();
     let mut lists = whole || args.files.is_none();
@@ -102,7 +103,8 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let basis = Basis { policy: policy.clone(), as_of, evidence: Evidence::default() };
         // A choice of the operator's may be of any order, plain or not.
         let sifted = if args.keep.is_empty() { sifted(config, &files, &options, &basis) } else { None };
-        let listing = Listing { whole, texts: false };
+        let intents = if whole { Listed::Every } else { Listed::First(LISTED) };
+        let listing = Listing { intents, texts: false };
         let quick =
             sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?;
         if let Some(quick) = quick {
@@ -179,7 +181,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         write_new_json(path, &plan)?;
     }
     let json = if lists { json!(plan) } else { json!(plan.without_intents()) };
-    let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, unlisted, LISTED);
+    let mut all = Tally::of(&plan.intents);
+    all.add_all(&unlisted);
+    let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, &all, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {
         format!(
@@ -189,13 +193,13 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     });
     let caveat = under.as_ref().and_then(caveat);
     // A narrowed freeze may hold nothing more of a scope that is right.
-    let nothing = (plan.intents.is_empty() && unlisted == 0 && narrowed.is_none())
+    let nothing = (all.intents() == 0 && narrowed.is_none())
         .then(|| "No row is in scope: is the name right?".to_owned());
     let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
     let report =
         if args.files.is_some() { report } else { next(report, &plan, under.as_ref(), &outside, needs) };
-    Ok(if args.detailed_exitcode { report.exit(detailed_exit(&plan)) } else { report })
+    Ok(if args.detailed_exitcode { report.exit(detailed_exit(&all)) } else { report })
 }
 
 /// The plan of what was sifted, with plain purchases decided once a kind; nothing where a file has changed meanwhile.
@@ -238,7 +242,8 @@ async fn from_everything(
     });
     progress.end();
     export.end()?;
-    let listing = Listing { whole, texts: true };
+    let intents = if whole { Listed::Every } else { Listed::ButPlain };
+    let listing = Listing { intents, texts: true };
     Ok(sifted.and_then(|sifted| decided(config, &sifted, scope, listing, made_at)).transpose()?)
 }
 
@@ -369,13 +374,9 @@ fn next(
     report.line("Next:").command(apply_line(plan))
 }
 
-/// Whether a person or the provider must decide first.
-pub fn is_undecided(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Review | Outcome::Unsettled)
-}
-
-pub fn detailed_exit(plan: &Plan) -> Exit {
-    let steps = plan.intents.iter().any(|i| !i.steps.is_empty());
-    let exit = if steps { Exit::StepsPlanned } else { Exit::Done };
-    if plan.intents.iter().any(|i| is_undecided(i.outcome)) { exit.or(Exit::Undecided) } else { exit }
+/// What decided intents say of themselves to a script.
+pub fn detailed_exit(all: &Tally) -> Exit {
+    let exit = if all.steps() > 0 { Exit::StepsPlanned } else { Exit::Done };
+    let undecided = [Outcome::Review, Outcome::Unsettled].map(|outcome| all.counts(outcome).intents);
+    if undecided == [0, 0] { exit } else { exit.or(Exit::Undecided) }
 }

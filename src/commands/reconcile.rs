@@ -10,10 +10,11 @@ use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::plan::detailed_exit;
 use super::progress::Progress;
 use super::statement::{self, StatementFlags};
-use super::{count, freeze_over, new_id, now};
+use super::{count, freeze_over, now};
 use crate::config::Config;
 use crate::core::money::Currency;
 use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
+use crate::core::tally::Tally;
 use crate::error::Result;
 use crate::report::{Column, Report, Table};
 
@@ -112,8 +113,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     if !args.detailed_exitcode {
         return Ok(report);
     }
-    let plan = decided.into_plan(new_id("PL"), now, None);
-    Ok(report.exit(detailed_exit(&plan)))
+    Ok(report.exit(detailed_exit(&Tally::of(&decided.intents))))
 }
 
 fn by_finding(intents: &[&PlannedIntent]) -> BTreeMap<Finding, FindingSum> {

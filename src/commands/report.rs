@@ -22,6 +22,7 @@ use crate::core::ids::{RowId, TenantId};
 use crate::core::ledger::{Hold, Payment};
 use crate::core::plan::Plan;
 use crate::core::sheet::Cell;
+use crate::core::tally::Tally;
 use crate::error::Result;
 use crate::report::export::{
     Csv, Export, Html, Json, Kind, Limits, OneSheet, ROWS_A_SHEET, Target, Written, Xlsx,
@@ -257,9 +258,10 @@ fn table(config: &Config, dossier: &Dossier<'_>) -> Report {
         facts.row([name, value]);
     }
     let report = Report::new(json!(null)).title(format!("{}: {}", plan.plan_id, dossier.scope().in_words()));
-    let report = what_happens(report, dossier);
+    let all = Tally::of(&plan.intents);
+    let report = what_happens(report, dossier, &all);
     let report = needs_a_person(report, dossier);
-    let mut report = tell_sums(report.title("Sums").table(outcomes(&plan.intents, 0)), &plan.sums);
+    let mut report = tell_sums(report.title("Sums").table(outcomes(&all)), &plan.sums);
     if !plan.outside_sums.is_empty() {
         report = report
             .line(format!(

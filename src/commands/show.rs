@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::core::approval::Approval;
 use crate::core::explain::row_in_words;
 use crate::core::plan::{Plan, PlannedIntent};
+use crate::core::tally::Tally;
 use crate::error::{Error, Result};
 use crate::report::{Column, Report, Table};
 
@@ -46,7 +47,7 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
         let approved =
             |a: &Approval| format!("approved at {} by {} ({}): {}", a.at, a.actor, a.by, a.because);
         let told = approvals.iter().map(approved).fold(told, Report::line);
-        return Ok(tell(basis(told, plan), plan, 0, limit));
+        return Ok(tell(basis(told, plan), plan, &Tally::of(&plan.intents), limit));
     };
     Ok(explain(find(plan, name)?))
 }

@@ -10,20 +10,40 @@ use serde::ser::{self, Serialize};
 /// # Errors
 /// Members whose names are no text, and values that refuse to be written.
 pub fn write<T: Serialize + ?Sized>(value: &T, out: &mut String) -> Result<(), NoText> {
-    value.serialize(Writer { out })
+    value.serialize(Writer { out, names: &mut Vec::new() })
 }
 
-/// Appends a text with its quotation marks, as JSON has it.
-pub fn write_text(text: &str, out: &mut String) {
-    // All of them are looked at: that is many at once, while to stop at the first is one by one.
-    let is_escaped = |b: u8| b < b' ' || b == b'"' || b == b'\\';
-    if !text.bytes().fold(false, |found, b| found | is_escaped(b)) {
+/// Appends a text with its quotation marks, as JSON has it. Says whether something in it is escaped.
+pub fn write_text(text: &str, out: &mut String) -> bool {
+    let is_escaped = has_escaped(text.as_bytes());
+    if is_escaped {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    } else {
         out.reserve(text.len() + 2);
         out.push('"');
         out.push_str(text);
         out.push('"');
-    } else {
-        out.push_str(&serde_json::Value::from(text).to_string());
+    }
+    is_escaped
+}
+
+/// Whether some byte is not written as it is. Most texts are short: they are looked at eight bytes at a time, of which
+/// the last eight may overlap with those before.
+fn has_escaped(text: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
+    /// Whether a byte of the word is less than this one, which is at most 128.
+    fn has_less(word: u64, than: u8) -> bool {
+        word.wrapping_sub(ONES * u64::from(than)) & !word & HIGH_BITS != 0
+    }
+    let in_word = |bytes: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*bytes);
+        let differs_from = |byte: u8| word ^ (ONES * u64::from(byte));
+        has_less(word, b' ') | has_less(differs_from(b'"'), 1) | has_less(differs_from(b'\\'), 1)
+    };
+    match text.last_chunk() {
+        Some(last) => text.as_chunks().0.iter().any(in_word) || in_word(last),
+        None => text.iter().any(|b| matches!(b, 0..b' ' | b'"' | b'\\')),
     }
 }
 
@@ -47,6 +67,9 @@ impl ser::Error for NoText {
 
 struct Writer<'o> {
     out: &'o mut String,
+    /// Where the names stand that the objects around have so far, each with its quotation marks; those of the
+    /// innermost are the last.
+    names: &'o mut Vec<Range<usize>>,
 }
 
 impl Writer<'_> {
@@ -54,15 +77,17 @@ impl Writer<'_> {
         self.out.push_str(&scalar.into().to_string());
     }
 
-    fn digits(self, number: impl fmt::Display) -> Result<(), NoText> {
-        fmt::Write::write_fmt(self.out, format_args!("{number}")).map_err(ser::Error::custom)
+    /// The same again, for a value that stands in this one.
+    fn inner(&mut self) -> Writer<'_> {
+        Writer { out: self.out, names: self.names }
     }
 }
 
 macro_rules! digits {
     ($($method:ident: $number:ty),+) => {$(
         fn $method(self, number: $number) -> Result<(), NoText> {
-            self.digits(number)
+            self.out.push_str(itoa::Buffer::new().format(number));
+            Ok(())
         }
     )+};
 }
@@ -84,7 +109,8 @@ impl<'o> ser::Serializer for Writer<'o> {
     );
 
     fn serialize_bool(self, value: bool) -> Result<(), NoText> {
-        self.digits(value)
+        self.out.push_str(if value { "true" } else { "false" });
+        Ok(())
     }
 
     fn serialize_f32(self, number: f32) -> Result<(), NoText> {
@@ -141,28 +167,28 @@ impl<'o> ser::Serializer for Writer<'o> {
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
+        mut self,
         _: &'static str,
         _: u32,
         variant: &'static str,
         value: &T,
     ) -> Result<(), NoText> {
         open_variant(self.out, variant);
-        value.serialize(Writer { out: self.out })?;
+        value.serialize(self.inner())?;
         self.out.push('}');
         Ok(())
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<List<'o>, NoText> {
-        Ok(List::new(self.out, "]"))
+        Ok(List::new(self, "]"))
     }
 
     fn serialize_tuple(self, _: usize) -> Result<List<'o>, NoText> {
-        Ok(List::new(self.out, "]"))
+        Ok(List::new(self, "]"))
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<List<'o>, NoText> {
-        Ok(List::new(self.out, "]"))
+        Ok(List::new(self, "]"))
     }
 
     fn serialize_tuple_variant(
@@ -173,15 +199,15 @@ impl<'o> ser::Serializer for Writer<'o> {
         _: usize,
     ) -> Result<List<'o>, NoText> {
         open_variant(self.out, variant);
-        Ok(List::new(self.out, "]}"))
+        Ok(List::new(self, "]}"))
     }
 
-    fn serialize_map(self, length: Option<usize>) -> Result<Members<'o>, NoText> {
-        Ok(Members::new(self.out, length.unwrap_or_default(), "}"))
+    fn serialize_map(self, _: Option<usize>) -> Result<Members<'o>, NoText> {
+        Ok(Members::new(self, "}"))
     }
 
-    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Members<'o>, NoText> {
-        Ok(Members::new(self.out, length, "}"))
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members<'o>, NoText> {
+        Ok(Members::new(self, "}"))
     }
 
     fn serialize_struct_variant(
@@ -189,10 +215,10 @@ impl<'o> ser::Serializer for Writer<'o> {
         _: &'static str,
         _: u32,
         variant: &'static str,
-        length: usize,
+        _: usize,
     ) -> Result<Members<'o>, NoText> {
         open_variant(self.out, variant);
-        Ok(Members::new(self.out, length, "}}"))
+        Ok(Members::new(self, "}}"))
     }
 }
 
@@ -203,26 +229,26 @@ fn open_variant(out: &mut String, variant: &str) {
 }
 
 struct List<'o> {
-    out: &'o mut String,
+    writer: Writer<'o>,
     first: bool,
     end: &'static str,
 }
 
 impl<'o> List<'o> {
-    fn new(out: &'o mut String, end: &'static str) -> Self {
-        out.push('[');
-        Self { out, first: true, end }
+    fn new(writer: Writer<'o>, end: &'static str) -> Self {
+        writer.out.push('[');
+        Self { writer, first: true, end }
     }
 
     fn add<T: Serialize + ?Sized>(&mut self, element: &T) -> Result<(), NoText> {
         if !std::mem::take(&mut self.first) {
-            self.out.push(',');
+            self.writer.out.push(',');
         }
-        element.serialize(Writer { out: self.out })
+        element.serialize(self.writer.inner())
     }
 
     fn close(self) -> Result<(), NoText> {
-        self.out.push_str(self.end);
+        self.writer.out.push_str(self.end);
         Ok(())
     }
 }
@@ -251,49 +277,46 @@ lists!(
 
 /// An object: its members are written as they come, and put in order at its end where they are not.
 struct Members<'o> {
-    out: &'o mut String,
+    writer: Writer<'o>,
     /// Where the members begin.
     begin: usize,
-    /// Where the name of each stands, with its quotation marks; its value follows.
-    names: Vec<Range<usize>>,
+    /// Which of the names are the first of its own; the value of each follows it.
+    first_name: usize,
     /// Whether some name has characters that are escaped.
     escaped: bool,
     end: &'static str,
 }
 
 impl<'o> Members<'o> {
-    fn new(out: &'o mut String, length: usize, end: &'static str) -> Self {
-        out.push('{');
-        Self { begin: out.len(), out, names: Vec::with_capacity(length), escaped: false, end }
+    fn new(writer: Writer<'o>, end: &'static str) -> Self {
+        writer.out.push('{');
+        let (begin, first_name) = (writer.out.len(), writer.names.len());
+        Self { writer, begin, first_name, escaped: false, end }
     }
 
     fn begin_member(&mut self) -> usize {
-        if !self.names.is_empty() {
-            self.out.push(',');
+        if self.writer.names.len() > self.first_name {
+            self.writer.out.push(',');
         }
-        self.out.len()
+        self.writer.out.len()
     }
 
-    fn end_name(&mut self, begin: usize) -> Result<(), NoText> {
-        let name = &self.out[begin..];
-        self.escaped |= name.contains('\\');
-        if !name.starts_with('"') {
-            return Err(NoText("a member's name that is no text".to_owned()));
-        }
-        self.names.push(begin..self.out.len());
-        self.out.push(':');
-        Ok(())
+    fn end_name(&mut self, begin: usize) {
+        let Writer { out, names } = &mut self.writer;
+        names.push(begin..out.len());
+        out.push(':');
     }
 
     fn add<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), NoText> {
         let begin = self.begin_member();
-        write_text(name, self.out);
-        self.end_name(begin)?;
-        value.serialize(Writer { out: self.out })
+        self.escaped |= write_text(name, self.writer.out);
+        self.end_name(begin);
+        value.serialize(self.writer.inner())
     }
 
     fn close(self) -> Result<(), NoText> {
-        let Self { out, begin, names, escaped, end } = self;
+        let Self { writer: Writer { out, names }, begin, first_name, escaped, end } = self;
+        let own = &names[first_name..];
         // As it was before it was escaped, and without its quotation marks: else names would be sorted by those.
         let name = |text: &str, at: &Range<usize>| -> String {
             let written = &text[at.start - begin..at.end - begin];
@@ -302,13 +325,13 @@ impl<'o> Members<'o> {
         };
         let plainly_sorted = !escaped && {
             let inner = |at: &Range<usize>| &out[at.start + 1..at.end - 1];
-            names.windows(2).all(|pair| inner(&pair[0]) <= inner(&pair[1]))
+            own.is_sorted_by(|a, b| inner(a) <= inner(b))
         };
         if !plainly_sorted {
             let written = out.split_off(begin);
-            let ends = names.iter().skip(1).map(|next| next.start - 1).chain([begin + written.len()]);
+            let ends = own.iter().skip(1).map(|next| next.start - 1).chain([begin + written.len()]);
             let mut members: Vec<(String, Range<usize>)> =
-                names.iter().zip(ends).map(|(at, end)| (name(&written, at), at.start..end)).collect();
+                own.iter().zip(ends).map(|(at, end)| (name(&written, at), at.start..end)).collect();
             members.sort_by(|a, b| a.0.cmp(&b.0));
             for (i, (_, at)) in members.into_iter().enumerate() {
                 if i > 0 {
@@ -318,6 +341,7 @@ impl<'o> Members<'o> {
             }
         }
         out.push_str(end);
+        names.truncate(first_name);
         Ok(())
     }
 }
@@ -328,12 +352,18 @@ impl ser::SerializeMap for Members<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), NoText> {
         let begin = self.begin_member();
-        name.serialize(Writer { out: self.out })?;
-        self.end_name(begin)
+        name.serialize(self.writer.inner())?;
+        let written = &self.writer.out[begin..];
+        if !written.starts_with('"') {
+            return Err(NoText("a member's name that is no text".to_owned()));
+        }
+        self.escaped |= written.contains('\\');
+        self.end_name(begin);
+        Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NoText> {
-        value.serialize(Writer { out: self.out })
+        value.serialize(self.writer.inner())
     }
 
     fn end(self) -> Result<(), NoText> {
@@ -409,6 +439,7 @@ mod tests {
             any::<i64>().prop_map(Value::from),
             any::<f64>().prop_map(Value::from),
             "[a\"\\\\é\u{1}\n]{0,3}".prop_map(Value::from),
+            "[a-zé ~]{0,9}[\"\\\\\u{1f}]?[a-zé ~]{0,9}".prop_map(Value::from),
         ];
         leaf.prop_recursive(3, 16, 4, |inner| {
             prop_oneof![

@@ -39,6 +39,7 @@ pub mod statement;
 pub mod status;
 pub mod steps;
 pub mod sums;
+pub mod tally;
 pub mod time;
 pub mod trace;
 pub mod verify;

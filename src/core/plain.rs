@@ -21,6 +21,7 @@ use super::policy::Policy;
 use super::scope::{Place, Scope};
 use super::status::{HoldStatus, MessageStatus, OrderStatus, PaymentStatus};
 use super::sums::{Counter, Part};
+use super::tally::Tally;
 use super::time::Timestamp;
 
 /// An order's columns on which the decision about it may rest, and those that stand in the plan.
@@ -350,7 +351,7 @@ impl<'a> PlainIntent<'a> {
     pub fn write_canonical(&self, out: &mut String) {
         let order = &self.order;
         let text = |text: Option<&str>, out: &mut String| match text {
-            Some(text) => canonical::write_text(text, out),
+            Some(text) => _ = canonical::write_text(text, out),
             None => out.push_str("null"),
         };
         out.push_str("{\"captured\":{");
@@ -437,9 +438,6 @@ impl PlainSums {
     }
 }
 
-/// How many purchases a plan leaves out of its list: each is CLEAN and of one order, and there may be millions.
-pub type Unlisted = usize;
-
 /// Neighbouring intents of a plan, those that are plain and the others. A plan of millions is made stretch by
 /// stretch, side by side.
 #[derive(Debug, Default)]
@@ -447,52 +445,52 @@ pub struct Stretch {
     texts: IntentTexts,
     /// Those that are to stand in the plan's list.
     intents: Vec<PlannedIntent>,
-    unlisted: Unlisted,
+    unlisted: Tally,
     live_orders: u64,
     sums: PlainSums,
 }
 
 impl Stretch {
     /// `others` and `plain` are the intents of the stretch, both sorted as a plan sorts them; no plain one has
-    /// the (tenant, user, show) of another. Only a plan that is to be `whole` lists every intent, with what it saw and
-    /// with the evidence of those that are decided.
+    /// the (tenant, user, show) of another.
     pub fn new<'p>(
         others: impl IntoIterator<Item = PlannedIntent>,
         plain: impl IntoIterator<Item = PlainIntent<'p>>,
-        whole: bool,
+        listed: Listed,
     ) -> Self {
         let mut stretch = Self::default();
+        let mut unlisted = 0;
         let mut others = others.into_iter().peekable();
         for intent in plain {
             let is_before = |other: &PlannedIntent| rank(other) < intent.rank();
             while let Some(other) = others.next_if(is_before) {
-                stretch.add(other, whole);
+                stretch.add(other, listed);
             }
             intent.write_canonical(stretch.texts.next());
             stretch.sums.add(&intent);
             stretch.live_orders += u64::from(intent.plain.live);
-            if whole {
-                stretch.intents.push(intent.planned());
-            } else {
-                stretch.unlisted += 1;
+            match listed {
+                Listed::Every => stretch.intents.push(intent.planned()),
+                _ => unlisted += 1,
             }
         }
         for other in others {
-            stretch.add(other, whole);
+            stretch.add(other, listed);
         }
+        stretch.unlisted.add_plain(unlisted);
         stretch
     }
 
-    fn add(&mut self, mut other: PlannedIntent, whole: bool) {
+    fn add(&mut self, mut other: PlannedIntent, listed: Listed) {
         self.texts.add(&other);
-        match other.outcome {
-            _ if whole => {}
-            Outcome::Clean if other.orders.len() == 1 => {
-                self.unlisted += 1;
-                return;
+        if !listed.has(&other, self.intents.len()) {
+            return self.unlisted.add(&other);
+        }
+        if !matches!(listed, Listed::Every) {
+            other.seen = Vec::new();
+            if !other.outcome.is_undecided() {
+                other.evidence = Vec::new();
             }
-            Outcome::Review | Outcome::Unsettled => other.seen = Vec::new(),
-            _ => (other.seen, other.evidence) = (Vec::new(), Vec::new()),
         }
         self.intents.push(other);
     }
@@ -505,11 +503,33 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
     (intent.tenant_id.as_str(), user, intent.show_id.as_ref().map(ShowId::as_str))
 }
 
+/// Which intents stand in the list of a plan of very many.
+#[derive(Clone, Copy, Debug)]
+pub enum Listed {
+    /// Every one, with what it saw and with its evidence.
+    Every,
+    /// All but those that are CLEAN and of one order.
+    ButPlain,
+    /// The first so many that are not CLEAN, and whatever is not decided.
+    First(usize),
+}
+
+impl Listed {
+    /// Whether an intent is to stand in a list that has so many before it.
+    fn has(self, intent: &PlannedIntent, before: usize) -> bool {
+        let is_clean = intent.outcome == Outcome::Clean;
+        match self {
+            Self::Every => true,
+            Self::ButPlain => !is_clean || intent.orders.len() != 1,
+            Self::First(most) => intent.outcome.is_undecided() || !is_clean && before < most,
+        }
+    }
+}
+
 /// What is wanted of a plan of very many intents.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing {
-    /// Whether every intent is to stand in its list, with what it saw and with its evidence.
-    pub whole: bool,
+    pub intents: Listed,
     /// Whether the texts of all intents are to be kept.
     pub texts: bool,
 }
@@ -518,7 +538,7 @@ pub struct Listing {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub plan: Plan,
-    pub unlisted: Unlisted,
+    pub unlisted: Tally,
     /// Those of every intent, where they were to be kept.
     pub texts: IntentTexts,
 }
@@ -527,7 +547,8 @@ pub struct Planned {
 pub struct Stretches {
     digest: PlanDigest,
     plan: Plan,
-    unlisted: Unlisted,
+    listed: Listed,
+    unlisted: Tally,
     sums: PlainSums,
     /// Where they are wanted, those of all intents so far.
     texts: Option<IntentTexts>,
@@ -551,18 +572,30 @@ impl Stretches {
             outside_sums,
         };
         let texts = listing.texts.then(IntentTexts::default);
-        Self { digest: PlanDigest::new(as_of), plan, unlisted: 0, sums: PlainSums::default(), texts }
+        Self {
+            digest: PlanDigest::new(as_of),
+            plan,
+            listed: listing.intents,
+            unlisted: Tally::default(),
+            sums: PlainSums::default(),
+            texts,
+        }
     }
 
     pub fn add(&mut self, stretch: Stretch) {
-        let Stretch { texts, mut intents, unlisted, live_orders, sums } = stretch;
+        let Stretch { texts, intents, unlisted, live_orders, sums } = stretch;
         self.digest.intents(&texts);
         if let Some(all) = &mut self.texts {
             all.append(texts);
         }
-        self.plan.intents.append(&mut intents);
+        for intent in intents {
+            match self.listed.has(&intent, self.plan.intents.len()) {
+                true => self.plan.intents.push(intent),
+                false => self.unlisted.add(&intent),
+            }
+        }
         self.plan.live_orders += live_orders;
-        self.unlisted += unlisted;
+        self.unlisted.add_all(&unlisted);
         self.sums.add_all(sums);
     }
 
@@ -579,7 +612,7 @@ impl Stretches {
     /// # Errors
     /// Sums that do not close.
     pub fn end(self) -> Result<Planned, PlanError> {
-        let Self { digest, mut plan, unlisted, sums, texts } = self;
+        let Self { digest, mut plan, listed: _, unlisted, sums, texts } = self;
         (plan.sums, plan.outside_sums) = sums.add_to(plan.sums, plan.outside_sums);
         check_sums(&plan.sums, &plan.outside_sums)?;
         plan.digest = digest.end(plan.live_orders, &plan.policy, &plan.scope, &plan.sums);

@@ -36,6 +36,13 @@ status_type!(
     }
 );
 
+impl Outcome {
+    /// Whether a person or the provider must decide first.
+    pub const fn is_undecided(self) -> bool {
+        matches!(self, Self::Review | Self::Unsettled)
+    }
+}
+
 status_type!(
     /// A difference that has a name (contract, section 6). Listed by name, so that their order
     /// is that of the names.
@@ -432,7 +439,8 @@ pub(super) fn intent_id<'a>(
     for (ledger, id) in orphans {
         hash = hash.text(ledger.as_str()).text(id.as_str());
     }
-    format!("I-{}", hash.short_hex())
+    // Without the machinery of `format!`: a large plan has millions.
+    ["I-", &hash.short_hex()].concat()
 }
 
 /// Refuses sums that do not close, or that readers of JSON could not hold in 64 bits.

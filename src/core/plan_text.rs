@@ -48,7 +48,8 @@ impl IntentTexts {
     fn room(&mut self, bytes: usize) -> &mut String {
         match self.0.last_mut() {
             Some(last) if last.len() + bytes <= Self::PIECE => last.push(','),
-            _ => self.0.push(String::new()),
+            // Room enough for the intent that goes beyond, too: to grow copies everything.
+            _ => self.0.push(String::with_capacity(Self::PIECE + (1 << 16))),
         }
         self.0.last_mut().expect("there is one")
     }

@@ -44,7 +44,7 @@ fn of_order(row: &Order) -> SeenRow {
     SeenRow {
         ledger: Ledger::Orders,
         id: (&row.order_id).into(),
-        status: row.status.to_string(),
+        status: row.status.as_str().to_owned(),
         version: row.version.clone(),
         content: content.short_hex(),
     }
@@ -66,7 +66,7 @@ fn of_payment(row: &Payment) -> SeenRow {
     SeenRow {
         ledger: Ledger::Payments,
         id: (&row.payment_id).into(),
-        status: row.status.to_string(),
+        status: row.status.as_str().to_owned(),
         version: row.version.clone(),
         content: content.short_hex(),
     }
@@ -85,7 +85,7 @@ fn of_hold(row: &Hold) -> SeenRow {
     SeenRow {
         ledger: Ledger::Inventory,
         id: (&row.hold_id).into(),
-        status: row.status.to_string(),
+        status: row.status.as_str().to_owned(),
         version: row.version.clone(),
         content: content.short_hex(),
     }
@@ -105,7 +105,7 @@ fn of_message(row: &Message) -> SeenRow {
     SeenRow {
         ledger: Ledger::Messages,
         id: (&row.message_id).into(),
-        status: row.status.to_string(),
+        status: row.status.as_str().to_owned(),
         version: row.version.clone(),
         content: content.short_hex(),
     }

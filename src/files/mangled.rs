@@ -24,8 +24,11 @@ const SHEET_ERRORS: [&str; 10] = [
     "#GETTING_DATA",
 ];
 
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// How long a date is at most that a spreadsheet writes, in bytes.
+const LONGEST_DATE: usize = 11;
 
 /// What is wrong with an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +60,12 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
         return likely("a lone 0 reads like none", AS_EMPTY);
     }
     // Nearly every id begins with a letter, and none of those is a number, a sheet's error or a date, but
-    // for dates that begin with a month (`Mar-01`): the quick way out.
-    let may_begin_with_month = id.as_bytes().get(3) == Some(&b'-');
-    if id.starts_with(|c: char| c.is_ascii_alphabetic()) && !may_begin_with_month {
+    // for dates that begin with a month: the quick way out.
+    let begins_with_month = |id: &[u8]| {
+        let is_month = |begin: &[u8; 3]| begin[2].is_ascii_lowercase() && MONTHS.contains(&begin);
+        id.len() <= LONGEST_DATE && id.first_chunk().is_some_and(is_month)
+    };
+    if id.as_bytes()[0].is_ascii_alphabetic() && !begins_with_month(id.as_bytes()) {
         return None;
     }
     let unsigned = id.strip_prefix(['-', '+']).unwrap_or(id);
@@ -109,7 +115,10 @@ pub(super) fn mangled(column: &str, id: &str) -> Option<Mangled> {
 
 /// `unknown` is what a site may give as the user or show of a row whose order is gone.
 fn looks_null(column: &str, id: &str) -> bool {
+    // Nearly every id is longer, or begins with another character.
+    let may_be = |first: u8| matches!(first, b'n' | b'N' | b'u' | b'U' | b'\\' | b'-' | b'?' | b'(');
     id.len() <= 8
+        && id.bytes().next().is_some_and(may_be)
         && (LOOKS_NULL.iter().any(|null| id.eq_ignore_ascii_case(null))
             || (matches!(column, "provider_txn_id" | "order_id")
                 && ["unknown", "unknown?"].iter().any(|null| id.eq_ignore_ascii_case(null))))
@@ -118,9 +127,9 @@ fn looks_null(column: &str, id: &str) -> bool {
 /// Whether a text is `Mar-01`, `1-Mar`, `01-Mar-24`, `2026-03-01`, `2026/3/1` or `3/1/2026`: what a
 /// spreadsheet makes of `3-1`. A show may well be named by its day.
 fn is_sheet_date(column: &str, id: &str) -> bool {
-    let is_month = |part: &str| MONTHS.contains(&part);
+    let is_month = |part: &str| MONTHS.iter().any(|month| part.as_bytes() == *month);
     let is_number = |part: &str| part.len() <= 4 && all(part, |b| b.is_ascii_digit());
-    if id.len() > 11 {
+    if id.len() > LONGEST_DATE {
         return false;
     }
     match id.split('-').collect::<Vec<_>>()[..] {

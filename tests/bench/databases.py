@@ -13,6 +13,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from stages import SQL, STAGES
+
 HERE = Path(__file__).parent
 ONEFOLD, WORK, ORDERS, URL = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 RUNS = int(sys.argv[5]) if len(sys.argv) > 5 else 5
@@ -27,7 +29,6 @@ LEDGERS = {
     "messages": "message_id tenant_id message_key topic order_id user_id show_id session_id status attempts# trace_id "
     "created_at version",
 }
-STAGES = ["near", "stepped", "windowed", "grouped", "charges", "holds", "kept", "lost"]
 # How many orders the peer of apply moves, and how many in one transaction.
 MOVED, BATCH = 50_000, 1_000
 
@@ -171,9 +172,7 @@ def plain_tables():
 
 def peer_plan(scope=""):
     """What happens, by SQL in stages."""
-    lines = (HERE / "plan.sql").read_text().splitlines()
-    script = "\n".join(line for line in lines if not line.startswith("--"))
-    script = script.replace("{scope}", scope).replace("{analyze}", database.analyze)
+    script = SQL.replace("{scope}", scope).replace("{analyze}", database.analyze)
     with closing(database.connect()) as connection:
         cursor = connection.cursor()
         for statement in filter(str.strip, script.split(";")):

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use onefold::core::evidence::Evidence;
 use onefold::core::ids::*;
 use onefold::core::ledger::Ledgers;
-use onefold::core::plain::{Basis, Listing, Planned};
+use onefold::core::plain::{Basis, Listed, Listing, Planned};
 use onefold::core::plan::make;
 use onefold::core::plan_text::IntentTexts;
 use onefold::core::policy::Policy;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
+use onefold::core::tally::Tally;
 use onefold::files::{Origin, Portions, READ_ORDER, ReadOptions, StatusMap, sift};
 use onefold::store::{Places, Queries, Statuses, Store};
 use proptest::strategy::{Strategy, ValueTree};
@@ -33,7 +34,7 @@ async fn quick(store: &Store, basis: &Basis, portions: Portions) -> Option<Plann
     let mut next = |ledger| export.next().filter(|(of, _)| *of == ledger).map(|(_, file)| file);
     let sifted = sift(Origin::Database(&mut next), &options, basis, portions, &|_, _| ());
     export.end().unwrap();
-    let listing = Listing { whole: true, texts: true };
+    let listing = Listing { intents: Listed::Every, texts: true };
     Some(sifted?.plan(&Scope::default(), listing, "p".to_owned(), at(3600))?.unwrap())
 }
 
@@ -137,7 +138,7 @@ on_every_database! {
             let store = Store::open(&places, Queries::default(), Statuses::default(), false).await.unwrap();
             let expected = whole(&store, &basis).await;
             let quick = quick(&store, &basis, portions).await.expect("nothing is odd about these rows");
-            assert_eq!((&quick.plan, quick.unlisted), (&expected, 0), "{case}");
+            assert_eq!((&quick.plan, quick.unlisted), (&expected, Tally::default()), "{case}");
             let text = |texts: &IntentTexts| texts.pieces().collect::<Vec<_>>().join(",");
             assert_eq!(text(&quick.texts), text(&IntentTexts::of(&expected.intents)), "{case}");
         }

@@ -100,7 +100,7 @@ pub struct Dossier<'a> {
 }
 
 /// What a step is for, as far as a report lists it by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Deed {
     Refund,
     Void,

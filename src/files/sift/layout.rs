@@ -1,28 +1,28 @@
-//! Which orders are decided together, and the rows of those that are not plain.
+//! Which orders are decided together, and where the rows stand of those that are not plain.
 
-use std::ops::Range;
+use std::hash::BuildHasher as _;
 
 use foldhash::HashSet;
-use rayon::slice::ParallelSliceMut as _;
+use foldhash::fast::RandomState;
+use rayon::prelude::*;
 
-use super::attached::{Attached, Row};
+use super::attached::Attached;
 use super::orders::{NO_ORDER, Orders};
 use super::source::Source;
-use super::workers::side_by_side;
-use crate::core::plain::Kind;
+use crate::core::plain::{Kind, LoneOrder};
 
-/// In place of a stretch, for a plain order: no row of it is read again.
-pub(super) const NO_STRETCH: u32 = u32::MAX;
+/// In place of a stretch, for a plain order.
+const NO_STRETCH: u32 = u32::MAX;
 
 /// Which orders are decided together: those of a stretch of the plan. What may have to do with an order of another
 /// place is decided apart from all stretches, and so is every orphan.
 pub(super) struct Layout {
     /// All orders as a plan sorts them, by tenant, user and show.
-    pub(super) sorted: Vec<u32>,
+    sorted: Vec<u32>,
     /// Where each stretch begins in it, and at the end how many orders there are; the first is [`Self::APART`], and empty.
-    pub(super) begins: Vec<usize>,
+    begins: Vec<u32>,
     /// By order: its stretch.
-    pub(super) of: Vec<u32>,
+    of: Vec<u32>,
 }
 
 impl Layout {
@@ -35,29 +35,34 @@ impl Layout {
     pub(super) fn new(
         orders: &Orders,
         kinds: &mut [Kind],
-        attached: &[Vec<Attached>; 4],
+        attached: &[Attached; 4],
+        hashing: &RandomState,
         at_once: usize,
     ) -> Self {
         let (sorted, places) = orders.by_place();
+        let orders_of = |place: usize| &sorted[places[place] as usize..places[place + 1] as usize];
         let mut place_of = vec![0_u32; sorted.len()];
-        for (place, same) in (0..).zip(&places) {
-            for &order in &sorted[same.clone()] {
-                place_of[order as usize] = place;
+        for place in 0..places.len() - 1 {
+            let same = orders_of(place);
+            for &order in same {
+                place_of[order as usize] = place as u32;
                 if same.len() > 1 {
                     kinds[order as usize].set_odd();
                 }
             }
         }
 
-        let mut is_apart = vec![false; places.len()];
-        let orphans: HashSet<u64> =
-            attached.iter().flatten().flat_map(|piece| &piece.orphan_places).copied().collect();
+        let mut is_apart = vec![false; places.len() - 1];
+        let orphans: HashSet<u64> = attached.iter().flat_map(|of| &of.orphan_places).copied().collect();
         if !orphans.is_empty() {
-            for (hash, place) in orders.places.iter().zip(&place_of) {
-                is_apart[*place as usize] |= orphans.contains(hash);
-            }
+            let is_near = |order: &u32| {
+                let LoneOrder { tenant_id, user_id, show_id, .. } = orders.get(*order);
+                orphans.contains(&hashing.hash_one((tenant_id, user_id, show_id)))
+            };
+            let near: Vec<u32> = (0..sorted.len() as u32).into_par_iter().filter(is_near).collect();
+            near.into_iter().for_each(|order| is_apart[place_of[order as usize] as usize] = true);
         }
-        let transactions = attached.iter().flatten().flat_map(|piece| piece.transactions.iter().copied());
+        let transactions = attached.iter().flat_map(|of| of.transactions.iter().copied());
         for mut named in [orders.keys.clone(), transactions.collect::<Vec<(u64, u32)>>()] {
             named.par_sort_unstable();
             for same in named.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
@@ -71,20 +76,20 @@ impl Layout {
             }
         }
 
-        let mut of = vec![0; sorted.len()];
+        let mut of = place_of;
         let mut begins = vec![0, 0];
-        for (place, is_apart) in places.iter().zip(is_apart) {
-            if place.start - begins[begins.len() - 1] >= at_once {
-                begins.push(place.start);
+        for (place, is_apart) in is_apart.into_iter().enumerate() {
+            if places[place] - begins[begins.len() - 1] >= at_once as u32 {
+                begins.push(places[place]);
             }
-            for &order in &sorted[place.clone()] {
+            for &order in orders_of(place) {
                 of[order as usize] = if is_apart { Self::APART } else { begins.len() - 1 } as u32;
                 if is_apart {
                     kinds[order as usize].set_odd();
                 }
             }
         }
-        begins.push(sorted.len());
+        begins.push(sorted.len() as u32);
         Self { sorted, begins, of }
     }
 
@@ -93,86 +98,67 @@ impl Layout {
         self.begins.len() - 1
     }
 
-    pub(super) fn stretch_of(&self, order: u32) -> u32 {
-        self.of[order as usize]
-    }
-
     /// Its orders, those that are decided apart included.
     pub(super) fn orders_of(&self, stretch: usize) -> &[u32] {
-        &self.sorted[self.begins[stretch]..self.begins[stretch + 1]]
+        &self.sorted[self.begins[stretch] as usize..self.begins[stretch + 1] as usize]
     }
-}
 
-/// Rows as they stand in a file, those of one stretch together.
-#[derive(Default)]
-pub(super) struct Copied {
-    pub(super) text: Vec<u8>,
-    /// Where those of each stretch begin, and at the end how long the text is.
-    pub(super) begins: Vec<u32>,
-}
-
-impl Copied {
-    /// Copies the rows at these places of a file; they come in its order, each with its stretch.
-    pub(super) fn new(source: &Source, rows: &[(u64, u32)], stretches: usize) -> Option<Self> {
-        let mut copied = Self { text: Vec::new(), begins: vec![0; stretches + 1] };
-        let Some(first) = rows.first() else { return Some(copied) };
-        let mut records = source.records(first.0);
-        let mut text = Vec::with_capacity(rows.len() * 192);
-        let mut all: Vec<(u32, Range<usize>)> = Vec::with_capacity(rows.len());
-        for &(at, stretch) in rows {
-            records.jump(at).ok()?;
-            let begin = text.len();
-            text.extend_from_slice(records.next_bytes().ok()??);
-            if !text.ends_with(b"\n") {
-                text.push(b'\n');
+    /// No row of these orders is read again.
+    pub(super) fn leave_out(&mut self, is_plain: impl Fn(u32) -> bool) {
+        for (order, of) in (0..).zip(&mut self.of) {
+            if is_plain(order) {
+                *of = NO_STRETCH;
             }
-            all.push((stretch, begin..text.len()));
         }
-        all.sort_by_key(|(stretch, _)| *stretch);
-        copied.text.reserve_exact(text.len());
-        for (stretch, range) in all {
-            copied.text.extend_from_slice(&text[range]);
-            copied.begins[stretch as usize + 1] = u32::try_from(copied.text.len()).ok()?;
-        }
-        for stretch in 0..stretches {
-            copied.begins[stretch + 1] = copied.begins[stretch + 1].max(copied.begins[stretch]);
-        }
-        Some(copied)
     }
 
-    pub(super) fn of(&self, stretch: usize) -> &[u8] {
-        &self.text[self.begins[stretch] as usize..self.begins[stretch + 1] as usize]
+    /// Where in the file each order stands that is read again.
+    pub(super) fn places_of_orders(&self, orders: &Orders) -> Places {
+        self.places(self.of.iter().copied().zip(orders.places()))
+    }
+
+    /// The same for every row that attaches to such an order, and every orphan.
+    pub(super) fn places_of_rows(&self, source: &Source, attached: &Attached) -> Places {
+        let stretch_of = |order| if order == NO_ORDER { Self::APART as u32 } else { self.of[order as usize] };
+        self.places(attached.rows.iter().enumerate().flat_map(|(piece, rows)| {
+            let start = source.piece(piece).start;
+            rows.iter().map(move |row| (stretch_of(row.order), start + row.at()))
+        }))
+    }
+
+    fn places(&self, rows: impl Iterator<Item = (u32, u64)> + Clone) -> Places {
+        Places::new(rows.filter(|(stretch, _)| *stretch != NO_STRETCH), self.stretches())
     }
 }
 
-/// The second pass: every row of the orders that are not plain, and every orphan.
-pub(super) fn copy_rows(
-    sources: &[Source; 4],
-    orders: &Orders,
-    attached: &[Vec<Attached>; 4],
-    stretch_of: &[u32],
-    stretches: usize,
-) -> Option<[Vec<Copied>; 4]> {
-    let rows: Vec<(u64, u32)> = orders
-        .rows
-        .iter()
-        .zip(stretch_of)
-        .filter(|(_, stretch)| **stretch != NO_STRETCH)
-        .map(|(row, stretch)| (row.at, *stretch))
-        .collect();
-    let parts: Vec<&[(u64, u32)]> = rows.chunks(1 << 14).collect();
-    let copied = side_by_side(parts.len(), |i| Copied::new(&sources[0], parts[i], stretches))?;
-    let of = |row: &Row| match row.order {
-        NO_ORDER => Layout::APART as u32,
-        order => stretch_of[order as usize],
-    };
-    let copy = |ledger: usize| {
-        side_by_side(attached[ledger].len(), |piece| {
-            let start = sources[ledger].piece(piece).start;
-            let rows = attached[ledger][piece].rows.iter().map(|row| (start + row.at(), of(row)));
-            let rows: Vec<(u64, u32)> = rows.filter(|(_, stretch)| *stretch != NO_STRETCH).collect();
-            Copied::new(&sources[ledger], &rows, stretches)
-        })
-    };
-    Some([copied, copy(1)?, copy(2)?, copy(3)?])
+/// Where rows begin in a file: those of a stretch together, in the file's order.
+pub(super) struct Places {
+    places: Vec<u64>,
+    /// Where those of each stretch end.
+    ends: Vec<u32>,
+}
+
+impl Places {
+    /// Of rows in the file's order, each with its stretch.
+    fn new(rows: impl Iterator<Item = (u32, u64)> + Clone, stretches: usize) -> Self {
+        let mut counts = vec![0; stretches];
+        rows.clone().for_each(|(stretch, _)| counts[stretch as usize] += 1);
+        let mut ends = counts;
+        let mut all = 0;
+        for end in &mut ends {
+            all += std::mem::replace(end, all);
+        }
+        let mut places = vec![0; all as usize];
+        for (stretch, at) in rows {
+            let end = &mut ends[stretch as usize];
+            places[*end as usize] = at;
+            *end += 1;
+        }
+        Self { places, ends }
+    }
+
+    pub(super) fn of(&self, stretch: usize) -> &[u64] {
+        let begin = stretch.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.places[begin as usize..self.ends[stretch] as usize]
+    }
 }

@@ -1,12 +1,14 @@
 //! Reading for a plan of everything in two passes: the first looks at every cell, as [`super::read()`] does, but
-//! keeps of each row only what tells whether its order is plain ([`crate::core::plain`]); the second
-//! reads the few rows that are not, in full.
+//! keeps of each row only what tells whether its order is plain ([`crate::core::plain`]), and where it stands; the
+//! second reads the few rows of those that are not, in full, as they are decided.
 //!
 //! Files are cut into pieces that are read side by side; those that the store writes of a database are read as they
 //! come. What this cannot do, such as saying on which line a fault stands, it leaves to the other reader by giving
 //! nothing.
 
 mod attached;
+mod copied;
+mod index;
 mod layout;
 mod orders;
 mod source;
@@ -14,10 +16,12 @@ mod workers;
 
 use std::fs::File;
 use std::hash::BuildHasher as _;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashSet};
+use rayon::prelude::*;
 
 use super::LedgerFiles;
 use super::faults::Note;
@@ -32,10 +36,11 @@ use crate::core::status::Ledger;
 use crate::core::time::Timestamp;
 
 use attached::{Attached, FirstPass};
-use layout::{Copied, Layout, NO_STRETCH, copy_rows};
+use copied::Copied;
+use layout::{Layout, Places};
 use orders::{NO_ORDER, Orders};
 use source::Source;
-use workers::{in_turn, side_by_side};
+use workers::in_turn;
 
 /// How much is done at once.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +57,7 @@ impl Default for Portions {
     }
 }
 
-/// What both passes leave: all orders as narrow as they go, and of those that may not be plain every row as it
+/// What the first pass leaves: all orders as narrow as they go, and of those that may not be plain where every row
 /// stands in the files, by the stretch of the plan in which it is decided.
 pub struct Sifted<'a> {
     sources: [Source; 4],
@@ -62,10 +67,17 @@ pub struct Sifted<'a> {
     kinds: Vec<Kind>,
     decided: HashMap<Kind, Plain>,
     layout: Layout,
-    /// By ledger: the rows of the orders in its pieces.
-    rows: [Vec<Copied>; 4],
+    /// By ledger: where the rows stand that are not of plain orders.
+    places: [Places; 4],
     pub notes: Vec<Note>,
 }
+
+/// By ledger: rows in parts that follow each other in its file.
+type Rows = [Vec<Copied>; 4];
+
+/// In how many parts, one after the other, the rows are read again that are decided in full: what is held at once is
+/// that of one part, and each takes another look through the files.
+const PARTS: usize = 4;
 
 /// The order in which the ledgers are read: orders first, since the others are of orders; the largest before the rest.
 pub const READ_ORDER: [Ledger; 4] = [Ledger::Orders, Ledger::Messages, Ledger::Payments, Ledger::Inventory];
@@ -106,36 +118,31 @@ pub fn sift<'a>(
     }
     let first = FirstPass { orders: &orders, options, basis, told: &told, hashing: &hashing };
 
-    let mut attached: [Vec<Attached>; 4] = Default::default();
+    let mut attached: [Attached; 4] = Default::default();
     for ledger in READ_ORDER.into_iter().skip(1) {
         let source = open(ledger)?;
-        attached[ledger as usize] = side_by_side(source.pieces(), |piece| {
-            let read = first.read(&source, piece)?;
-            progress(ledger, read.rows.len() as u64);
-            Some(read)
-        })?;
+        attached[ledger as usize] = first.read(&source, progress)?;
         sources.push(source);
     }
     sources.sort_by_key(|source| source.ledger);
     let sources: [Source; 4] = sources.try_into().ok()?;
-    side_by_side(3, |i| Attached::are_one_file(&attached[i + 1]).then_some(()))?;
-    attached.iter_mut().flatten().for_each(|piece| piece.ids = Vec::new());
 
     let mut kinds = std::mem::take(&mut orders.kinds);
-    for row in attached.iter().flatten().flat_map(|piece| &piece.rows).filter(|row| row.order != NO_ORDER) {
+    for row in attached.iter().flat_map(|of| &of.rows).flatten().filter(|row| row.order != NO_ORDER) {
         kinds[row.order as usize].add(row.mark());
     }
-    let layout = Layout::new(&orders, &mut kinds, &attached, portions.orders);
-    orders.places = Vec::new();
-    orders.keys = Vec::new();
+    let mut layout = Layout::new(&orders, &mut kinds, &attached, &hashing, portions.orders);
+    orders.close();
     let mut decided = Kinds::new(&basis.policy, basis.as_of);
-    let stretch_of: Vec<u32> = (0..)
-        .zip(&kinds)
-        .map(|(order, kind)| decided.plain(*kind).map_or(layout.stretch_of(order), |_| NO_STRETCH))
-        .collect();
-    let rows = copy_rows(&sources, &orders, &attached, &stretch_of, layout.stretches())?;
+    kinds.iter().for_each(|kind| _ = decided.plain(*kind));
     let decided = decided.into_plain();
-    Some(Sifted { sources, options, basis, orders, kinds, decided, layout, rows, notes })
+    layout.leave_out(|order| decided.contains_key(&kinds[order as usize]));
+    let places = Ledger::ALL.par_iter().map(|ledger| match ledger {
+        Ledger::Orders => layout.places_of_orders(&orders),
+        other => layout.places_of_rows(&sources[*other as usize], &attached[*other as usize]),
+    });
+    let places = places.collect::<Vec<_>>().try_into().ok()?;
+    Some(Sifted { sources, options, basis, orders, kinds, decided, layout, places, notes })
 }
 
 impl Sifted<'_> {
@@ -151,64 +158,84 @@ impl Sifted<'_> {
         made_at: Timestamp,
     ) -> Option<Result<Planned, PlanError>> {
         let Basis { policy, as_of, evidence } = self.basis;
-        let decide = |stretch: usize| {
-            let ledgers = self.ledgers(stretch)?;
+        let decide = |stretch: usize, rows: &Rows| {
+            let ledgers = self.ledgers(stretch, rows)?;
             Some(make(&ledgers, scope, policy, *as_of, evidence))
         };
-        let mut apart = match decide(Layout::APART)? {
+        let mut apart = match decide(Layout::APART, &self.rows(&(Layout::APART..Layout::APART + 1))?)? {
             Ok(decided) => decided,
             Err(error) => return Some(Err(error)),
         };
         let apart_intents = self.by_stretch(std::mem::take(&mut apart.intents));
         let mut stretches = Stretches::new(apart, listing, plan_id, made_at);
-        let work = |at: usize| {
-            let mut decided = match decide(at + 1)? {
+        let work = |stretch: usize, rows: &Rows| {
+            let mut decided = match decide(stretch, rows)? {
                 Ok(decided) => decided,
                 Err(error) => return Some(Err(error)),
             };
             let mut others = std::mem::take(&mut decided.intents);
-            let mut apart = apart_intents[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut apart = apart_intents[stretch - 1].lock().unwrap_or_else(PoisonError::into_inner);
             if !apart.is_empty() {
                 others.append(&mut apart);
                 // Those of one place are together, in their order.
                 others.sort_by(|a, b| rank(a).cmp(&rank(b)));
             }
-            let plain = self.plain(at + 1).filter(|intent| intent.in_scope(scope));
-            Some(Ok((Stretch::new(others, plain, listing.whole), decided)))
+            let plain = self.plain(stretch).into_iter().filter(|intent| intent.in_scope(scope));
+            Some(Ok((Stretch::new(others, plain, listing.intents), decided)))
         };
-        let mut error = None;
-        in_turn(self.layout.stretches() - 1, work, |done| match done? {
-            Ok((stretch, decided)) => {
-                stretches.add(stretch);
-                stretches.add_sums(decided);
-                Some(())
+        let all = self.layout.stretches();
+        for first in (1..all).step_by(all.div_ceil(PARTS)) {
+            let part = first..all.min(first + all.div_ceil(PARTS));
+            let rows = self.rows(&part)?;
+            let mut error = None;
+            let done = in_turn(
+                part.len(),
+                |at| work(part.start + at, &rows),
+                |done| match done? {
+                    Ok((stretch, decided)) => {
+                        stretches.add(stretch);
+                        stretches.add_sums(decided);
+                        Some(())
+                    }
+                    Err(other) => {
+                        error = Some(other);
+                        None
+                    }
+                },
+            );
+            if done.is_none() {
+                return error.map(Err);
             }
-            Err(other) => {
-                error = Some(other);
-                None
-            }
-        })
-        .or(error.as_ref().map(|_| ()))?;
-        Some(error.map_or_else(|| stretches.end(), Err))
+        }
+        self.sources.iter().all(Source::is_unchanged).then(|| stretches.end())
     }
 
-    /// All rows of a stretch that are not of plain purchases.
-    fn ledgers(&self, stretch: usize) -> Option<Ledgers> {
+    /// All rows of some stretches that are not of plain purchases, as they stand in the files.
+    fn rows(&self, stretches: &Range<usize>) -> Option<Rows> {
+        let copied =
+            |ledger: usize| Copied::of_stretches(&self.sources[ledger], &self.places[ledger], stretches);
+        Some([copied(0)?, copied(1)?, copied(2)?, copied(3)?])
+    }
+
+    /// Those of one of the stretches.
+    fn ledgers(&self, stretch: usize, rows: &Rows) -> Option<Ledgers> {
         let [orders, payments, inventory, messages] = &self.sources;
         Some(Ledgers {
-            orders: orders.parse(&self.rows[0], stretch, self.options)?,
-            payments: payments.parse(&self.rows[1], stretch, self.options)?,
-            inventory: inventory.parse(&self.rows[2], stretch, self.options)?,
-            messages: messages.parse(&self.rows[3], stretch, self.options)?,
+            orders: orders.parse(&rows[0], stretch, self.options)?,
+            payments: payments.parse(&rows[1], stretch, self.options)?,
+            inventory: inventory.parse(&rows[2], stretch, self.options)?,
+            messages: messages.parse(&rows[3], stretch, self.options)?,
         })
     }
 
-    /// The plain purchases of a stretch, in the plan's order.
-    fn plain(&self, stretch: usize) -> impl Iterator<Item = PlainIntent<'_>> {
-        self.layout.orders_of(stretch).iter().filter_map(|&i| {
+    /// The plain purchases of a stretch, in the plan's order. All at once: they lie far from each other in memory, and
+    /// so are waited for together.
+    fn plain(&self, stretch: usize) -> Vec<PlainIntent<'_>> {
+        let plain = |&i: &u32| {
             let plain = *self.decided.get(&self.kinds[i as usize])?;
             Some(PlainIntent { order: self.orders.get(i), plain })
-        })
+        };
+        self.layout.orders_of(stretch).iter().filter_map(plain).collect()
     }
 
     /// Intents that were decided apart, by the stretch to whose places they belong, but for the first: that is

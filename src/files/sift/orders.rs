@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use rayon::slice::ParallelSliceMut as _;
+use rayon::prelude::*;
 
+use super::index::Index;
 use super::source::{Source, meet};
-use super::workers::side_by_side;
+use super::workers::in_turn;
 use crate::core::money::Currency;
 use crate::core::plain::{Kind, LoneOrder};
 use crate::core::status::{Ledger, OrderStatus};
@@ -21,39 +21,40 @@ use crate::files::options::ReadOptions;
 pub(super) const NO_ORDER: u32 = u32::MAX;
 
 /// An order's columns, without its texts.
-pub(super) struct Narrow {
+struct Narrow {
     /// Where its texts begin, one after the other: order, tenant, user, show, session, item.
-    pub(super) texts: u32,
-    pub(super) lengths: [u8; 6],
-    pub(super) currency: Currency,
-    pub(super) status: OrderStatus,
-    pub(super) quantity: i64,
-    pub(super) amount_minor: i64,
-    pub(super) created_at: Timestamp,
+    texts: u32,
+    lengths: [u8; 6],
+    currency: Currency,
+    status: OrderStatus,
+    quantity: u32,
+    amount_minor: i64,
+    created_at: Timestamp,
     /// Where its row begins in the file.
-    pub(super) at: u64,
+    at: u64,
 }
 
-/// All orders, as narrow as they go.
+/// All orders, as narrow as they go, numbered in the file's order.
+#[derive(Default)]
 pub(super) struct Orders {
-    pub(super) rows: Vec<Narrow>,
-    pub(super) texts: String,
+    rows: Vec<Narrow>,
+    texts: String,
     /// Before anything attaches.
     pub(super) kinds: Vec<Kind>,
-    pub(super) index: HashTable<u32>,
-    /// By order, the hash of its (tenant, user, show).
-    pub(super) places: Vec<u64>,
+    index: Index,
     /// Hashes of (tenant, user, key), and the orders that have one.
     pub(super) keys: Vec<(u64, u32)>,
 }
 
+/// The orders of a piece, numbered from 0.
 #[derive(Default)]
-pub(super) struct OrdersPiece {
-    pub(super) rows: Vec<Narrow>,
-    pub(super) texts: String,
-    pub(super) places: Vec<u64>,
-    pub(super) keys: Vec<(u64, u32)>,
-    pub(super) range: Range<u64>,
+struct OrdersPiece {
+    rows: Vec<Narrow>,
+    texts: String,
+    /// Hashes of (tenant, id).
+    ids: Vec<u64>,
+    keys: Vec<(u64, u32)>,
+    range: Range<u64>,
 }
 
 impl Orders {
@@ -63,13 +64,12 @@ impl Orders {
         hashing: &RandomState,
         progress: &(dyn Fn(Ledger, u64) + Sync),
     ) -> Option<Self> {
-        let pieces = side_by_side(source.pieces(), |piece| {
-            let rows = source.rows_at_most();
+        let read = |piece| {
+            let rows = source.rows_at_most(source.piece);
             let mut read = OrdersPiece {
                 rows: Vec::with_capacity(rows),
                 texts: String::with_capacity(rows * 64),
-                places: Vec::with_capacity(rows),
-                keys: Vec::with_capacity(rows),
+                ids: Vec::with_capacity(rows),
                 ..OrdersPiece::default()
             };
             let start = source.piece(piece).start;
@@ -78,43 +78,54 @@ impl Orders {
             })?;
             progress(Ledger::Orders, read.rows.len() as u64);
             Some(read)
-        })?;
-        if !meet(pieces.iter().map(|piece| &piece.range)) {
-            return None;
-        }
-        let count: usize = pieces.iter().map(|piece| piece.rows.len()).sum();
-        let length: usize = pieces.iter().map(|piece| piece.texts.len()).sum();
-        if u32::try_from(length).is_err() || u32::try_from(count).is_ok_and(|count: u32| count == NO_ORDER) {
-            return None;
-        }
-        let mut orders = Self {
-            rows: Vec::with_capacity(count),
-            texts: String::with_capacity(length),
-            kinds: Vec::with_capacity(count),
-            index: HashTable::with_capacity(count),
-            places: Vec::with_capacity(count),
-            keys: Vec::new(),
         };
-        for piece in pieces {
-            let (rows, texts) = (orders.rows.len() as u32, orders.texts.len() as u32);
-            orders.kinds.extend(piece.rows.iter().map(|row| Kind::of_order(row.status, row.amount_minor)));
-            orders.rows.extend(piece.rows.into_iter().map(|row| Narrow { texts: texts + row.texts, ..row }));
-            orders.texts.push_str(&piece.texts);
-            orders.places.extend(piece.places);
-            orders.keys.extend(piece.keys.into_iter().map(|(hash, order)| (hash, rows + order)));
-        }
-        let hash = |order: &LoneOrder<'_>| hashing.hash_one((order.tenant_id, order.order_id));
-        let mut index = std::mem::take(&mut orders.index);
-        for i in 0..orders.rows.len() as u32 {
-            let order = orders.get(i);
-            let hash_of = hash(&order);
-            if index.find(hash_of, |other| orders.is(*other, order.tenant_id, order.order_id)).is_some() {
+        // Room that is not used costs nothing; to grow copies everything.
+        let rows = source.rows_at_most(source.length);
+        let mut orders = Self {
+            rows: Vec::with_capacity(rows),
+            texts: String::with_capacity(rows * 64),
+            kinds: Vec::with_capacity(rows),
+            ..Self::default()
+        };
+        let mut ranges = Vec::new();
+        in_turn(source.pieces(), read, |piece| {
+            let piece = piece?;
+            ranges.push(piece.range.clone());
+            orders.append(piece)
+        })?;
+        meet(&ranges).then_some(orders)
+    }
+
+    /// Adds the orders of the next piece; nothing where one is here already, or they are too many.
+    fn append(&mut self, piece: OrdersPiece) -> Option<()> {
+        let first = self.rows.len() as u32;
+        let texts = self.texts.len() as u32;
+        u32::try_from(self.rows.len() + piece.rows.len()).ok().filter(|count| *count < NO_ORDER)?;
+        u32::try_from(self.texts.len() + piece.texts.len()).ok()?;
+        self.kinds.extend(piece.rows.iter().map(|row| Kind::of_order(row.status, row.amount_minor)));
+        self.rows.extend(piece.rows.into_iter().map(|row| Narrow { texts: texts + row.texts, ..row }));
+        self.texts.push_str(&piece.texts);
+        self.keys.extend(piece.keys.into_iter().map(|(hash, order)| (hash, first + order)));
+        let mut index = std::mem::take(&mut self.index);
+        for (order, hash) in (first..).zip(piece.ids) {
+            let LoneOrder { tenant_id, order_id, .. } = self.get(order);
+            if index.find(hash, |other| self.is(other, tenant_id, order_id)).is_some() {
                 return None;
             }
-            index.insert_unique(hash_of, i, |other| hash(&orders.get(*other)));
+            index.insert(hash, order);
         }
-        orders.index = index;
-        Some(orders)
+        self.index = index;
+        Some(())
+    }
+
+    /// Where the rows stand in the file, in its order.
+    pub(super) fn places(&self) -> impl Iterator<Item = u64> + Clone {
+        self.rows.iter().map(|row| row.at)
+    }
+
+    /// Drops what only serves to find and to join them.
+    pub(super) fn close(&mut self) {
+        (self.index, self.keys) = Default::default();
     }
 
     /// Whether an order is the one of this tenant and id.
@@ -143,7 +154,7 @@ impl Orders {
             show_id,
             session_id: maybe(session_id),
             item: maybe(item),
-            quantity: row.quantity,
+            quantity: row.quantity.into(),
             amount_minor: row.amount_minor,
             currency: row.currency,
             status: row.status,
@@ -153,44 +164,54 @@ impl Orders {
 
     pub(super) fn find(&self, tenant_id: &str, order_id: &str, hashing: &RandomState) -> Option<u32> {
         let hash = hashing.hash_one((tenant_id, order_id));
-        self.index.find(hash, |order| self.is(*order, tenant_id, order_id)).copied()
+        self.index.find(hash, |order| self.is(order, tenant_id, order_id))
     }
 
-    /// All of them by tenant, user and show, and of each such place where its orders stand in that.
-    pub(super) fn by_place(&self) -> (Vec<u32>, Vec<Range<usize>>) {
-        // Most users differ in their first bytes, which are compared as one number.
-        let begin = |text: &str| {
-            let mut bytes = [0; 16];
-            let length = text.len().min(bytes.len());
-            bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
-            u128::from_be_bytes(bytes)
+    /// An order of this hash of tenant and id: most likely the one, and if there is none, there is not the one.
+    pub(super) fn likely(&self, hash: u64) -> Option<u32> {
+        self.index.find(hash, |_| true)
+    }
+
+    /// The order of this tenant, id and their hash.
+    pub(super) fn the_one(&self, likely: u32, hash: u64, tenant_id: &str, order_id: &str) -> Option<u32> {
+        let is_it = |order| self.is(order, tenant_id, order_id);
+        if is_it(likely) { Some(likely) } else { self.index.find(hash, is_it) }
+    }
+
+    /// All of them by tenant, user and show; of each such place where its orders begin in that, and at the end how
+    /// many orders there are.
+    pub(super) fn by_place(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut ranks: HashMap<&str, u16> =
+            (0..self.rows.len() as u32).map(|i| (self.get(i).tenant_id, 0)).collect();
+        let mut tenants: Vec<_> = ranks.keys().copied().collect();
+        tenants.sort_unstable();
+        // Those beyond the last rank have it, too.
+        ranks.extend(tenants.into_iter().zip((0..u16::MAX).chain(std::iter::repeat(u16::MAX))));
+        // The tenant's rank, how the user begins, and the order: most differ in the first two, and are compared as
+        // one number.
+        let key = |i: u32| {
+            let LoneOrder { tenant_id, user_id, .. } = self.get(i);
+            let mut key = [0; 16];
+            key[..2].copy_from_slice(&ranks[tenant_id].to_be_bytes());
+            let length = user_id.len().min(10);
+            key[2..2 + length].copy_from_slice(&user_id.as_bytes()[..length]);
+            key[12..].copy_from_slice(&i.to_be_bytes());
+            u128::from_be_bytes(key)
         };
-        let mut tenants: HashMap<&str, u32> = HashMap::default();
-        let mut keys: Vec<(u32, u128, u32)> = Vec::with_capacity(self.rows.len());
-        for i in 0..self.rows.len() as u32 {
-            let order = self.get(i);
-            let next = tenants.len() as u32;
-            let tenant = *tenants.entry(order.tenant_id).or_insert(next);
-            keys.push((tenant, begin(order.user_id), i));
+        let begin = |key: u128| key >> 32;
+        let rank = |key: u128| self.get(key as u32).rank();
+        let mut keys: Vec<u128> = (0..self.rows.len() as u32).into_par_iter().map(key).collect();
+        keys.par_sort_unstable_by(|a, b| begin(*a).cmp(&begin(*b)).then_with(|| rank(*a).cmp(&rank(*b))));
+        let mut begins = vec![0];
+        for same in keys.chunk_by(|a, b| begin(*a) == begin(*b) && rank(*a) == rank(*b)) {
+            begins.push(begins[begins.len() - 1] + same.len() as u32);
         }
-        let mut names: Vec<(&str, u32)> = tenants.into_iter().collect();
-        names.sort_unstable();
-        let mut ranks = vec![0; names.len()];
-        names.iter().zip(0..).for_each(|((_, tenant), rank)| ranks[*tenant as usize] = rank);
-        keys.iter_mut().for_each(|(tenant, ..)| *tenant = ranks[*tenant as usize]);
-        let rank = |i: u32| self.get(i).rank();
-        keys.par_sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rank(a.2).cmp(&rank(b.2))));
-        let mut places: Vec<Range<usize>> = Vec::with_capacity(keys.len());
-        for same in keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1) && rank(a.2) == rank(b.2)) {
-            let begin = places.last().map_or(0, |before| before.end);
-            places.push(begin..begin + same.len());
-        }
-        (keys.into_iter().map(|(.., order)| order).collect(), places)
+        (keys.into_iter().map(|key| key as u32).collect(), begins)
     }
 }
 
 impl OrdersPiece {
-    pub(super) fn add(&mut self, at: u64, cells: &mut Cells<'_, '_>, hashing: &RandomState) -> Option<()> {
+    fn add(&mut self, at: u64, cells: &mut Cells<'_, '_>, hashing: &RandomState) -> Option<()> {
         let order_id = cells.take_text()?;
         let tenant_id = cells.take_text()?;
         let user_id = cells.take_text()?;
@@ -198,7 +219,7 @@ impl OrdersPiece {
         let session_id = cells.take_text()?;
         let key = cells.take_text()?;
         let item = cells.take_text()?;
-        let quantity = cells.take()?;
+        let quantity: i64 = cells.take()?;
         let amount_minor = cells.take()?;
         let currency = cells.take()?;
         let status = cells.take()?;
@@ -208,7 +229,7 @@ impl OrdersPiece {
         let _version = cells.take_text()?;
 
         let order = self.rows.len() as u32;
-        self.places.push(hashing.hash_one((tenant_id, user_id, show_id)));
+        self.ids.push(hashing.hash_one((tenant_id, order_id)));
         if !key.is_empty() {
             self.keys.push((hashing.hash_one((tenant_id, user_id, key)), order));
         }
@@ -220,6 +241,7 @@ impl OrdersPiece {
             *length = u8::try_from(text.len()).ok()?;
             self.texts.push_str(text);
         }
+        let quantity = u32::try_from(quantity).ok()?;
         self.rows.push(Narrow { texts, lengths, currency, status, quantity, amount_minor, created_at, at });
         Some(())
     }

@@ -5,8 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::SystemTime;
 
-use super::layout::Copied;
+use super::copied::Copied;
 use crate::core::status::Ledger;
 use crate::files::cells::{Cells, Reading};
 use crate::files::decode;
@@ -28,6 +29,7 @@ pub(super) struct Source {
     pub(super) begin: u64,
     pub(super) length: u64,
     pub(super) piece: u64,
+    modified: SystemTime,
 }
 
 /// A place in a file that others read, too.
@@ -82,25 +84,42 @@ impl Source {
         notes.extend(noted(path, ledger, told));
         let (begin, delimiter) = (records.offset(), records.delimiter);
         let file = File::open(path).ok()?;
-        let length = file.metadata().ok()?.len();
-        Some(Self { file, ledger, columns, header, delimiter, begin, length, piece })
+        Self::new(file, ledger, columns, header, (delimiter, begin), piece)
     }
 
     /// A file that the store has written ([`ReadOptions::from_database`]).
     pub(super) fn of_database(file: File, ledger: Ledger, piece: u64) -> Option<Self> {
-        let length = file.metadata().ok()?.len();
         let columns = columns(ledger);
         let header = Header::of_database(columns);
-        Some(Self { file, ledger, columns, header, delimiter: b',', begin: 0, length, piece })
+        Self::new(file, ledger, columns, header, (b',', 0), piece)
+    }
+
+    fn new(
+        file: File,
+        ledger: Ledger,
+        columns: &'static [Column],
+        header: Header,
+        (delimiter, begin): (u8, u64),
+        piece: u64,
+    ) -> Option<Self> {
+        let metadata = file.metadata().ok()?;
+        let (length, modified) = (metadata.len(), metadata.modified().ok()?);
+        Some(Self { file, ledger, columns, header, delimiter, begin, length, piece, modified })
+    }
+
+    /// Whether nobody has written to it since it was opened.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let now = self.file.metadata().and_then(|now| Ok((now.len(), now.modified()?)));
+        now.is_ok_and(|now| now == (self.length, self.modified))
     }
 
     pub(super) fn pieces(&self) -> usize {
         (self.length.saturating_sub(self.begin)).div_ceil(self.piece) as usize
     }
 
-    /// How many rows a piece has, where they are not unusually short: room is made for them at once.
-    pub(super) fn rows_at_most(&self) -> usize {
-        self.piece.min(self.length) as usize / 96
+    /// How many rows so many bytes of it have, where they are not unusually short: room is made for them at once.
+    pub(super) fn rows_at_most(&self, bytes: u64) -> usize {
+        bytes.min(self.length) as usize / 96
     }
 
     pub(super) fn piece(&self, piece: usize) -> Range<u64> {
@@ -114,7 +133,7 @@ impl Source {
         records
     }
 
-    pub(super) fn reading<'o>(&self, options: &'o ReadOptions) -> Reading<'o> {
+    fn reading<'o>(&self, options: &'o ReadOptions) -> Reading<'o> {
         Reading::new(options, self.ledger, self.columns.len(), FileFaults::new("", None))
     }
 
@@ -146,14 +165,14 @@ impl Source {
         reading.is_silent().then(|| first.unwrap_or(after)..after)
     }
 
-    /// The rows of a stretch; `None` where they are not as they were.
+    /// The rows of a stretch; nothing where they are not as they were.
     pub(super) fn parse<R: FileRow>(
         &self,
         copied: &[Copied],
         stretch: usize,
         options: &ReadOptions,
     ) -> Option<Vec<R>> {
-        let text = copied.iter().map(|piece| piece.of(stretch)).collect::<Vec<_>>().concat();
+        let text = copied.iter().map(|part| part.of(stretch)).collect::<Vec<_>>().concat();
         let mut records = Records::new(&text[..]);
         records.delimiter = self.delimiter;
         let mut reading = self.reading(options);
@@ -164,7 +183,7 @@ impl Source {
         Some(rows)
     }
 
-    pub(super) fn cells<'c, 'o>(
+    fn cells<'c, 'o>(
         &'c self,
         record: &'c Record<'c>,
         reading: &'c mut Reading<'o>,
@@ -175,7 +194,6 @@ impl Source {
 }
 
 /// Whether pieces of one file meet: each begins where the one before it ends.
-pub(super) fn meet<'r>(mut pieces: impl Iterator<Item = &'r Range<u64>>) -> bool {
-    let Some(mut before) = pieces.next() else { return true };
-    pieces.all(|piece| std::mem::replace(&mut before, piece).end == piece.start)
+pub(super) fn meet(pieces: &[Range<u64>]) -> bool {
+    pieces.windows(2).all(|pair| pair[0].end == pair[1].start)
 }

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use rayon::prelude::*;
-
 /// Does pieces of work on all processors, and hands on what they give in their order; stops where that gives
 /// nothing.
 pub(super) fn in_turn<T: Send>(
@@ -44,12 +42,4 @@ pub(super) fn in_turn<T: Send>(
         }
         (wanted == pieces).then_some(())
     })
-}
-
-/// Does pieces of work on all processors, and gives what they give in their order; nothing where one gives nothing.
-pub(super) fn side_by_side<T: Send>(
-    pieces: usize,
-    work: impl Fn(usize) -> Option<T> + Sync + Send,
-) -> Option<Vec<T>> {
-    (0..pieces).into_par_iter().with_max_len(1).map(work).collect()
 }

@@ -1,5 +1,7 @@
--- The core of a plan in SQL, in stages, on the ledgers as onefold imports them; {scope} narrows it, {analyze} is the
--- database's word for taking statistics. The last statement tells what happens.
+"""The core of a plan in SQL, in stages, on the ledgers as onefold imports them: {scope} narrows it, {analyze} is the
+database's word for taking statistics. The last statement tells what happens."""
+STAGES = ["near", "stepped", "windowed", "grouped", "charges", "holds", "kept", "lost"]
+SQL = """
 CREATE TABLE bench_near AS
 SELECT o.order_id, o.tenant_id, o.user_id, o.show_id, o.session_id, o.quantity, o.amount_minor, o.created_at_us
 FROM orders o
@@ -64,3 +66,4 @@ SELECT (SELECT COUNT(*) FROM bench_kept) AS kept, (SELECT COUNT(*) FROM bench_lo
        (SELECT COUNT(*) FROM bench_holds h JOIN bench_lost l ON l.order_id = h.order_id) AS released,
        (SELECT COUNT(*) FROM bench_lost l JOIN messages m ON m.tenant_id = l.tenant_id AND m.order_id = l.order_id
         WHERE m.status IN ('QUEUED', 'IN_FLIGHT', 'DEAD')) AS quarantined;
+"""
