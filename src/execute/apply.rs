@@ -31,7 +31,8 @@ const LEASE: Span = Span::from_mins(10);
 /// How old a renewal may be when an intent without money is begun.
 const FRESH: Span = Span::from_secs(2);
 
-/// How old a look at an intent's rows may be when its request is sent: not longer than a request is under way.
+/// For how long a look at intents' rows counts, from when they were read, until their requests are sent to a provider that
+/// takes them at once: not longer than a request to any other one is under way.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How often an intent is read again while another process moves its rows.
@@ -94,11 +95,15 @@ impl<'r> Run<'r> {
         queue.drain(..count).collect()
     }
 
-    /// Says of intents that are not gone on with which are done all the same.
-    fn note_done(&self, left: VecDeque<(usize, &PlannedIntent)>) {
+    /// Says of intents that are not gone on with which are done all the same, and which are broken off.
+    fn note_left(&self, left: VecDeque<(usize, &PlannedIntent)>) {
         let begun = self.begun.borrow();
-        let done = left.into_iter().filter(|(_, intent)| begun.done(intent) == intent.steps.len());
-        self.ends.borrow_mut().extend(done.map(|(at, _)| (at, IntentEnd::Done)));
+        let end = |(at, intent): (usize, &PlannedIntent)| match begun.done(intent) {
+            0 => None,
+            done if done == intent.steps.len() => Some((at, IntentEnd::Done)),
+            _ => Some((at, IntentEnd::BrokenOff)),
+        };
+        self.ends.borrow_mut().extend(left.into_iter().filter_map(end));
     }
 }
 
@@ -156,11 +161,11 @@ impl Executor<'_> {
         loop {
             if portion.is_empty() && !run.stopped.get() {
                 portion = if next.is_empty() { run.portion() } else { std::mem::take(&mut next) };
-                self.run_portion(run, &portion).await?;
+                self.run_portion(run, &portion).await.inspect_err(|_| run.stopped.set(true))?;
             }
             if run.stopped.get() {
                 portion.append(&mut next);
-                run.note_done(portion);
+                run.note_left(portion);
                 return Ok(());
             }
             let Some((at, intent)) = portion.pop_front() else { return Ok(()) };
@@ -200,12 +205,13 @@ impl Executor<'_> {
         }
         if !self.goes(run, stretches.iter().map(|stretch| stretch.steps.len()).sum()).await? {
             run.stopped.set(true);
+            let first = portion.front().map(|(at, _)| (*at, IntentEnd::BrokenOff));
+            run.ends.borrow_mut().extend(first);
             return Ok(());
         }
         let money = stretches.iter().flat_map(Stretch::steps).any(is_money);
         self.keep_hold(run, money).await?;
-        let ran = self.run_many(run, stretches).await;
-        let Together { intents, records } = ran.inspect_err(|_| run.stopped.set(true))?;
+        let Together { intents, records } = self.run_many(run, &stretches).await?;
         run.together.borrow_mut().extend(intents);
         records.iter().for_each(|record| run.begun.borrow_mut().add(record));
         if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
@@ -401,7 +407,12 @@ impl Executor<'_> {
                 (check(&fresh, known), (known.records(intent).to_vec(), known.moves_on(&fresh)))
             };
             let differences = match checked {
-                Ok(as_seen) => return Ok(Ok(as_seen)),
+                Ok(as_seen) => {
+                    // What another process has done is known from now on.
+                    let records = newer.into_iter().flat_map(|newer| newer.of_intent.into_values().flatten());
+                    records.for_each(|record| begun.borrow_mut().add(&record));
+                    return Ok(Ok(as_seen));
+                }
                 Err(differences) => differences,
             };
             let now = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);

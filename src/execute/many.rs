@@ -1,12 +1,16 @@
 //! The moves of many intents at once, in one transaction and by one statement for all rows that move alike.
 //!
 //! A short cut and no more: it is taken where nothing stands in its way, and else undone as a whole, down to a single
-//! row that is not as its plan saw it. Then [`Executor::apply`] goes intent by intent, and tells what is the matter.
-//! No request leaves so: an intent's moves are made with others' up to where its provider is asked, and from there on. One
-//! whose provider keeps us waiting is carried out by itself from its first step: it is not begun long before its turn.
+//! row that is not as its plan saw it, or that somebody else is at. Then [`Executor::apply`] goes intent by intent, and
+//! tells what is the matter. No request leaves so: an intent's moves are made with others' up to where one does, and from
+//! there on. An intent whose provider keeps us waiting is carried out by itself from its first step: it is not begun
+//! long before its turn.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Executor;
 use super::apply::{Begun, Run, Shards, ids};
@@ -21,13 +25,17 @@ use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 use crate::store::journal::Event;
 use crate::store::moves::{Move, Moved};
-use crate::store::outbox::OutboxRequest;
 use crate::store::steps::StepRecord;
 use crate::store::{BATCH, Transaction};
 
 /// How many intents are carried out at once: half of what goes into one list of a statement, since most have an order or
 /// two to move.
 pub(super) const PORTION: usize = 250;
+
+/// How old what was read may be when the first row moves: another worker may have held the plan meanwhile.
+const OLD: Duration = Duration::from_secs(2);
+/// How often rows are read anew that have become so old.
+const READS: usize = 3;
 
 /// What is common to rows that one statement moves: ledger, shard, tenant, from, to, and the version as seen.
 type Alike<'a> = (Ledger, Shard, &'a TenantId, &'a str, &'a str, Version);
@@ -59,8 +67,6 @@ struct Ready<'i> {
     /// What is recorded of the intent.
     records: Vec<StepRecord>,
     shards: Shards,
-    /// Requests that leave in the transaction of their first leg, by its position.
-    leaving: BTreeMap<usize, OutboxRequest>,
 }
 
 /// What was done of many intents at once.
@@ -92,29 +98,43 @@ impl Executor<'_> {
     ///
     /// # Errors
     /// Refused, where the freeze is lost or a newer plan has taken this one's place: then nothing was done.
-    pub(super) async fn run_many(&self, run: &Run<'_>, stretches: Vec<Stretch<'_>>) -> Result<Together> {
-        let ready = self.ready(run, stretches).await?;
-        let mut is_as_seen = true;
-        let moved = self
-            .store
-            .journal()
-            .transaction(async |tx| match self.move_many(tx, run.plan, &ready).await? {
-                Some(records) => Ok(records),
-                None => {
-                    is_as_seen = false;
-                    Err(Error::refused("a row is not as its plan saw it"))
+    pub(super) async fn run_many(&self, run: &Run<'_>, stretches: &[Stretch<'_>]) -> Result<Together> {
+        for _ in 0..READS {
+            let ready = self.ready(run, stretches).await?;
+            let Some(first) = ready.first() else { break };
+            let read_at = Instant::now();
+            let (mut is_old, mut is_left) = (false, false);
+            let moved = self
+                .store
+                .journal()
+                .attempt(
+                    async |tx| {
+                        self.fence(tx, Place { plan: run.plan, intent: first.stretch.intent, position: 0 })
+                            .await
+                    },
+                    async |tx| {
+                        is_old = read_at.elapsed() > OLD;
+                        is_left = is_old;
+                        if !is_old && let Ok(Some(records)) = self.move_many(tx, run.plan, &ready).await {
+                            return Ok(records);
+                        }
+                        is_left = true;
+                        Err(Error::refused("left to be done intent by intent"))
+                    },
+                )
+                .await;
+            match moved {
+                Ok(records) => {
+                    let intents = ready.into_iter().map(|r| (r.stretch.intent.intent_id.clone(), r.shards));
+                    let intents = intents.collect();
+                    return Ok(Together { intents, records });
                 }
-            })
-            .await;
-        match moved {
-            Ok(records) => {
-                let intents = ready.into_iter().map(|r| (r.stretch.intent.intent_id.clone(), r.shards));
-                let intents = intents.collect();
-                Ok(Together { intents, records })
+                Err(_) if is_old => {}
+                Err(error) if is_left || error.is_clash() => break,
+                Err(error) => return Err(error),
             }
-            Err(error) if !is_as_seen || error.is_clash() => Ok(Together::default()),
-            Err(error) => Err(error),
         }
+        Ok(Together::default())
     }
 
     /// Reads the rows of some intents anew and holds them against the plan, our own moves undone (contract, section 5):
@@ -136,28 +156,44 @@ impl Executor<'_> {
         Ok((rows, as_planned))
     }
 
-    /// Those of some stretches whose intents' rows are as the plan saw them and lie beside the journal, and of whose
-    /// charges something may be asked now, of a provider that does not keep us waiting.
-    async fn ready<'i>(&self, run: &Run<'_>, stretches: Vec<Stretch<'i>>) -> Result<Vec<Ready<'i>>> {
+    /// Those of some stretches whose intents' rows are as the plan saw them and lie beside the journal, and whose providers
+    /// do not keep us waiting; each up to where a request leaves with a first leg.
+    async fn ready<'i>(&self, run: &Run<'_>, stretches: &[Stretch<'i>]) -> Result<Vec<Ready<'i>>> {
         let intents: Vec<_> = stretches.iter().map(|stretch| stretch.intent).collect();
         let (rows, as_planned) = self.as_planned(run, &intents).await?;
         let shards: HashMap<(Ledger, &TenantId, RowId), Shard> =
             ids(&rows).map(|(ledger, tenant_id, id, shard)| ((ledger, tenant_id, id), shard)).collect();
-        let mut waits = HashSet::new();
-        for payment in &rows.payments {
-            if !self.providers.of(&payment.provider).is_ok_and(|provider| provider.is_immediate()) {
-                waits.insert((&payment.tenant_id, RowId::from(&payment.payment_id)));
-            }
-        }
+        let payments: HashMap<(&TenantId, RowId), &Payment> =
+            rows.payments.iter().map(|p| ((&p.tenant_id, RowId::from(&p.payment_id)), p)).collect();
         let mut ready = Vec::new();
         let mut charges = HashSet::new();
         'stretches: for stretch in stretches {
-            let Stretch { intent, steps } = &stretch;
-            let mut money = intent.steps.iter().filter(|step| is_money(step));
-            if !as_planned.contains(&intent.intent_id)
-                || money.any(|step| waits.contains(&(&intent.tenant_id, step.id.clone())))
-            {
+            let Stretch { intent, mut steps } = stretch.clone();
+            if !as_planned.contains(&intent.intent_id) {
                 continue;
+            }
+            let money = |position: &usize| is_money(&intent.steps[*position]);
+            for position in (0..intent.steps.len()).filter(money) {
+                let Some(payment) = payments.get(&(&intent.tenant_id, intent.steps[position].id.clone()))
+                else {
+                    continue 'stretches;
+                };
+                match self.providers.of(&payment.provider) {
+                    Ok(provider) if provider.leaves_with_first_leg() => steps.end = steps.end.min(position),
+                    Ok(provider) if provider.is_immediate() => {}
+                    _ => continue 'stretches,
+                }
+            }
+            for position in steps.clone().filter(money) {
+                let at = Place { plan: run.plan, intent, position };
+                // Of two rows of one charge the second is held against what the first has become.
+                let charge = payments.get(&(&intent.tenant_id, at.step().id.clone()));
+                let charge = charge.map(|p| (&p.tenant_id, &p.provider, p.provider_txn_id.as_ref()));
+                let is_taken = charge.is_some_and(|charge| charge.2.is_some() && !charges.insert(charge));
+                let is_open = !matches!(self.open_request(at).await, Ok(None));
+                if is_taken || is_open || !matches!(self.leaving(at, &rows), Ok(Ok(None))) {
+                    continue 'stretches;
+                }
             }
             let shard = |step: &Step| {
                 let shard = shards.get(&(step.ledger, &intent.tenant_id, step.id.clone())).copied()?;
@@ -165,28 +201,10 @@ impl Executor<'_> {
                 is_beside.then(|| ((step.ledger, step.id.clone()), shard))
             };
             let Some(shards) = intent.steps.iter().map(shard).collect() else { continue };
-            let mut leaving = BTreeMap::new();
-            for position in steps.clone().filter(|position| is_money(&intent.steps[*position])) {
-                let at = Place { plan: run.plan, intent, position };
-                if self.open_request(at).await?.is_some() {
-                    continue 'stretches;
-                }
-                // Of two rows of one charge the second is held against what the first has become.
-                let is_charge = |p: &&Payment| {
-                    RowId::from(&p.payment_id) == at.step().id && p.tenant_id == intent.tenant_id
-                };
-                let charge = rows.payments.iter().find(is_charge);
-                let charge = charge.map(|p| (&p.tenant_id, &p.provider, p.provider_txn_id.as_ref()));
-                if charge.is_none_or(|charge| charge.2.is_some() && !charges.insert(charge)) {
-                    continue 'stretches;
-                }
-                match self.leaving(at, &rows)? {
-                    Ok(request) => leaving.extend(request.map(|request| (position, request))),
-                    Err(_) => continue 'stretches,
-                }
+            if !steps.is_empty() {
+                let records = run.begun.borrow().records(intent).to_vec();
+                ready.push(Ready { stretch: Stretch { intent, steps }, records, shards });
             }
-            let records = run.begun.borrow().records(intent).to_vec();
-            ready.push(Ready { stretch, records, shards, leaving });
         }
         Ok(ready)
     }
@@ -199,8 +217,6 @@ impl Executor<'_> {
         plan: &Plan,
         ready: &[Ready<'_>],
     ) -> Result<Option<Vec<StepRecord>>> {
-        let Some(first) = ready.first() else { return Ok(Some(Vec::new())) };
-        self.fence(tx, Place { plan, intent: first.stretch.intent, position: 0 }).await?;
         // By intent, in the order of its steps.
         let mut records: Vec<BTreeMap<usize, StepRecord>> = ready.iter().map(|_| BTreeMap::new()).collect();
         let mut waiting: Vec<(usize, usize)> = Vec::new();
@@ -253,9 +269,6 @@ impl Executor<'_> {
                         let place = Place { plan, intent: ready[at].stretch.intent, position };
                         let claimed = self.wanted(place, Some(version.clone()), false);
                         let (record, _) = after_move(claimed, Moved::Now(row));
-                        if let Some(leaving) = ready[at].leaving.get(&position) {
-                            self.store.outbox_add_on(tx, shard, leaving, record.updated_at).await?;
-                        }
                         records[at].insert(position, record);
                     }
                 }

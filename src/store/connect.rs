@@ -206,6 +206,36 @@ impl Database {
         until_no_clash(async || self.transaction_once(&mut work).await).await
     }
 
+    /// Does some work in one transaction, once only: `fence` first, and then what waits for no lock longer than a second. For
+    /// work that there is another way to do where others are at the same rows: while it waits it keeps them from theirs.
+    ///
+    /// # Errors
+    /// Those of both; a clash where others were at it.
+    pub async fn attempt<T>(
+        &self,
+        fence: impl AsyncFnOnce(&mut Transaction) -> Result<()>,
+        work: impl AsyncFnOnce(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = self.begin().await?;
+        fence(&mut tx).await?;
+        let (impatient, patient) = match self.dialect {
+            // It waits where it begins, if at all.
+            Dialect::Sqlite => ("", ""),
+            Dialect::Postgres => ("SET LOCAL lock_timeout = '1s'", ""),
+            Dialect::Mysql => ("SET SESSION innodb_lock_wait_timeout = 1", MYSQL_PATIENCE),
+        };
+        if !impatient.is_empty() {
+            sqlx::raw_sql(impatient).execute(&mut *tx).await.map_err(|e| self.failed(&e))?;
+        }
+        let done = work(&mut tx).await;
+        if !patient.is_empty() {
+            sqlx::raw_sql(patient).execute(&mut *tx).await.map_err(|e| self.failed(&e))?;
+        }
+        let done = done?;
+        self.commit(tx).await?;
+        Ok(done)
+    }
+
     async fn transaction_once<T>(
         &self,
         work: &mut impl AsyncFnMut(&mut Transaction) -> Result<T>,
@@ -357,7 +387,7 @@ pub(super) const fn settings(dialect: Dialect) -> &'static [&'static str] {
             // What does not fit into a column is an error, whatever the server's own mode cuts off.
             "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')",
             // A process that was stopped in the middle of a transaction does not hold up the others for ever.
-            "SET SESSION innodb_lock_wait_timeout = 15",
+            MYSQL_PATIENCE,
         ],
     }
 }
@@ -370,6 +400,9 @@ pub(super) const fn begin_to_write(dialect: Dialect) -> &'static str {
         Dialect::Postgres | Dialect::Mysql => "BEGIN",
     }
 }
+
+/// For how long a statement on MySQL waits for a lock.
+const MYSQL_PATIENCE: &str = "SET SESSION innodb_lock_wait_timeout = 15";
 
 async fn settle_in(connection: &mut Connection, dialect: Dialect) -> sqlx::Result<()> {
     for setting in settings(dialect) {

@@ -2,9 +2,13 @@
 
 use std::fs;
 
-use onefold::core::plan::Plan;
+use onefold::core::evidence::Evidence;
+use onefold::core::plan::{Plan, make};
+use onefold::core::policy::Policy;
+use onefold::core::scope::Scope;
 use serde_json::{Value, json};
 
+use crate::common::book::{Book, at};
 use crate::common::site::{Site, run, text};
 use crate::{doubled, on_each_database};
 
@@ -18,6 +22,7 @@ on_each_database![
     a_file_that_is_there_is_not_written_over,
     a_detailed_exit_code_tells_steps_from_doubt,
     a_plan_of_everything_is_saved_whole,
+    a_large_scope_is_planned_from_every_row,
     without_room_for_the_ledgers_it_says_where_room_is_wanted,
     every_policy_is_a_flag_under_its_name,
     its_json_has_the_shape_of_the_contract,
@@ -256,6 +261,35 @@ fn a_plan_of_everything_is_saved_whole(site: &Site) {
     let shown = site.run(&["show", &newest]).ends(0).stdout;
     let outcomes = |text: &str| text[text.find("OUTCOME").unwrap()..text.rfind("CNY").unwrap()].to_owned();
     assert_eq!(outcomes(&told), outcomes(&shown));
+}
+
+fn a_large_scope_is_planned_from_every_row(site: &Site) {
+    let mut book = Book::new();
+    for n in 0..1000 {
+        book.bought(&format!("O-{n}"), n);
+    }
+    for n in 0..3 {
+        book.bought(&format!("O-double-{n}"), 10 * n);
+        book.bought(&format!("O-other-{n}"), 10 * n);
+    }
+    let mut ledgers = book.ledgers;
+    ledgers.orders.iter_mut().filter(|o| !o.order_id.as_str().contains("-double-")).for_each(|o| {
+        o.user_id = o.order_id.as_str().into();
+        if o.order_id.as_str().contains("-other-") {
+            (o.user_id, o.show_id) = ("u".into(), "other".into());
+        }
+    });
+    site.import(&ledgers);
+    let scope = Scope { shows: ["show".into()].into(), ..Scope::default() };
+    let as_of = at(10_000);
+    let decided = make(&ledgers, &scope, &Policy::default(), as_of, &Evidence::default()).unwrap();
+    let made = decided.into_plan("p".to_owned(), as_of, None);
+    assert!(made.with_steps().len() == 1, "{made:?}");
+    let line = ["plan", "--show", "show", "--as-of", "2026-09-21T17:00:00Z", "--json"];
+    assert_eq!(site.json(&line[..5])["digest"], made.digest);
+    // Read row by row, it would need no room.
+    run(site.command(&line).env("TMPDIR", site.path("gone")), &line)
+        .fails(1, &["cannot write a temporary file in"]);
 }
 
 fn without_room_for_the_ledgers_it_says_where_room_is_wanted(site: &Site) {

@@ -8,6 +8,7 @@ use onefold::core::ledger::Ledgers;
 use onefold::core::status::Ledger;
 use onefold::execute::pace::{Gate, Pace};
 use onefold::execute::{IntentEnd, Moment};
+use onefold::providers::outbox::Outbox;
 use onefold::providers::sandbox::{Misbehaviour, Sandbox};
 use onefold::store::Store;
 
@@ -151,6 +152,48 @@ on_every_database! {
         assert_eq!(night.requests(db).await.len(), 4, "one refund each");
         let verified = store.verify_journal(|_| ()).await.unwrap();
         assert!(verified.fits(), "{verified:?}");
+    }
+
+    async fn no_request_leaves_with_the_moves_of_others(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 20).await;
+        let (worker, providers) = (night.worker(), providers(Outbox::new(&store)));
+        let (mut ended, mut begun) = (Vec::new(), false);
+        let mut watch = |moment: Moment<'_>| {
+            match moment {
+                Moment::Ended(record) if !begun => ended.push(format!("{} {}", record.step.id, record.step.to)),
+                Moment::Intent(_) => begun = true,
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        };
+        let applied = executor_with(&store, &providers, &worker)
+            .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), &mut watch)
+            .await
+            .unwrap();
+        let waits = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count();
+        assert_eq!(waits, 2, "{applied:?}");
+        assert!(ended.contains(&"O-10-B CANCELLING".to_owned()), "{ended:?}");
+        assert!(!ended.iter().any(|step| step.ends_with(" REFUNDING") && step.starts_with("P-")), "{ended:?}");
+    }
+
+    async fn a_row_that_cannot_be_moved_does_not_hold_back_others(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 20).await;
+        let one = "OLD.hold_id = 'H-O-9-B'";
+        match db.kind {
+            Kind::Sqlite => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory WHEN {one} BEGIN SELECT RAISE(ABORT, 'locked'); END")).await,
+            Kind::Postgres => {
+                db.run(format!("CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {one} THEN RAISE EXCEPTION 'locked'; END IF; RETURN NEW; END $$")).await;
+                db.run("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW EXECUTE FUNCTION stays()").await;
+            }
+            Kind::Mariadb => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW IF {one} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'locked'; END IF")).await,
+        }
+        let error = night.apply(|_| ControlFlow::Continue(())).await.unwrap_err();
+        assert!(error.to_string().contains("locked") && error.hint.is_some(), "{error:?}");
+        // It is the last by its name.
+        assert_eq!(night.status(Ledger::Orders, "O-8-B").await, "CANCELLED");
+        assert_eq!(night.status(Ledger::Orders, "O-9-B").await, "PENDING_PAYMENT");
     }
 
     async fn a_row_that_a_trigger_keeps_from_moving_stops_its_own_purchase_only(db) {
