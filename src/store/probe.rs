@@ -552,7 +552,7 @@ fn marks() -> Values {
     let values = ["tenants", "users", "shows", "sessions", "ids", "keys", "transactions", "orders"]
         .into_iter()
         .fold(Values::new(), |values, name| values.bind(name, list()));
-    values.bind("from_us", 0).bind("to_us", 1).bind("tenant_id", MARK).bind("show_id", MARK)
+    values.bind("from_us", 0).bind("to_us", 1).bind("limit", 1).bind("tenant_id", MARK).bind("show_id", MARK)
 }
 
 fn decoded<T: LedgerRow>(row: &T) -> Decoded {

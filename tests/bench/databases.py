@@ -3,6 +3,7 @@ where URL is sqlite:FILE, postgres://… or mysql://… of a server on which dat
 fails where they do not agree on what happens. The databases that it makes are named onefold_bench, and gone when it ends."""
 import json
 import os
+import random
 import sqlite3
 import statistics
 import subprocess
@@ -210,7 +211,9 @@ def peer_apply():
         cursor.execute("CREATE TABLE bench_journal (plan_id varchar(64), order_id varchar(64), was varchar(40), "
                        "becomes varchar(40), version varchar(64))")
         cursor.execute("SELECT order_id FROM orders")
-        ids = [row[0] for row in cursor.fetchall()][:MOVED]
+        ids = [row[0] for row in cursor.fetchall()]
+        random.Random(2026).shuffle(ids)
+        ids = ids[:MOVED]
         begin = time.monotonic()
         moved = sum(database.move(cursor, ids[at:at + BATCH]) for at in range(0, len(ids), BATCH))
         seconds = time.monotonic() - begin
