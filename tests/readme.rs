@@ -17,9 +17,8 @@ use tempfile::TempDir;
 const READMES: [&str; 2] = ["README.md", "README.zh-CN.md"];
 
 /// Not typed by this test, and why.
-const NOT_TYPED: [(&str, &str); 8] = [
+const NOT_TYPED: [(&str, &str); 7] = [
     ("tests/run.sh", "runs all tests, this one, too"),
-    ("tests/bench.sh", "measures for minutes, on servers"),
     ("cargo test --test hunt", "is a test of its own"),
     ("ONEFOLD_TEST_SEED=N cargo test --test hunt", "is a test of its own"),
     (
