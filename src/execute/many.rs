@@ -114,7 +114,6 @@ impl Executor<'_> {
                     },
                     async |tx| {
                         is_old = read_at.elapsed() > OLD;
-                        is_left = is_old;
                         if !is_old && let Ok(Some(records)) = self.move_many(tx, run.plan, &ready).await {
                             return Ok(records);
                         }
@@ -172,24 +171,23 @@ impl Executor<'_> {
             if !as_planned.contains(&intent.intent_id) {
                 continue;
             }
-            let money = |position: &usize| is_money(&intent.steps[*position]);
-            for position in (0..intent.steps.len()).filter(money) {
-                let Some(payment) = payments.get(&(&intent.tenant_id, intent.steps[position].id.clone()))
-                else {
+            let mut asked = Vec::new();
+            for (position, step) in intent.steps.iter().enumerate().filter(|(_, step)| is_money(step)) {
+                let Some(payment) = payments.get(&(&intent.tenant_id, step.id.clone())) else {
                     continue 'stretches;
                 };
                 match self.providers.of(&payment.provider) {
                     Ok(provider) if provider.leaves_with_first_leg() => steps.end = steps.end.min(position),
-                    Ok(provider) if provider.is_immediate() => {}
+                    Ok(provider) if provider.is_immediate() => asked.push((position, payment)),
                     _ => continue 'stretches,
                 }
             }
-            for position in steps.clone().filter(money) {
-                let at = Place { plan: run.plan, intent, position };
+            for (position, payment) in asked.into_iter().filter(|(position, _)| steps.contains(position)) {
                 // Of two rows of one charge the second is held against what the first has become.
-                let charge = payments.get(&(&intent.tenant_id, at.step().id.clone()));
-                let charge = charge.map(|p| (&p.tenant_id, &p.provider, p.provider_txn_id.as_ref()));
-                let is_taken = charge.is_some_and(|charge| charge.2.is_some() && !charges.insert(charge));
+                let charge = payment.provider_txn_id.as_ref();
+                let charge = charge.map(|charge| (&payment.tenant_id, &payment.provider, charge));
+                let is_taken = charge.is_some_and(|charge| !charges.insert(charge));
+                let at = Place { plan: run.plan, intent, position };
                 let is_open = !matches!(self.open_request(at).await, Ok(None));
                 if is_taken || is_open || !matches!(self.leaving(at, &rows), Ok(Ok(None))) {
                     continue 'stretches;

@@ -127,7 +127,7 @@ impl Store {
 
     /// Whether some row is in a scope by its own columns; a session counts as the row has it, not as filled.
     pub async fn has_rows_in(&self, scope: &Scope) -> Result<bool> {
-        let values = window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope);
+        let values = in_scope(scope);
         let file = "reads/one_in_scope";
         Ok(!self.select::<Order>(file, &values).await?.is_empty()
             || !self.select::<Payment>(file, &values).await?.is_empty()
@@ -138,7 +138,7 @@ impl Store {
     /// Whether a scope holds so large a part of all orders that reading every row takes less time than looking for its
     /// own. It counts no more rows than a multiple of those in scope.
     pub async fn is_large(&self, scope: &Scope) -> Result<bool> {
-        let in_scope = window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope);
+        let in_scope = in_scope(scope);
         let in_scope = self.count_orders(in_scope.bind("limit", i64::MAX)).await?;
         if in_scope < LARGE {
             return Ok(false);
@@ -324,19 +324,18 @@ impl<'a> Reading<'a> {
     }
 
     async fn start_at_scope(&mut self, scope: &Scope) -> Result<()> {
-        let place = names_of(scope);
         // A session counts as filled. The order that fills another may itself lie outside the
         // window, so a scope of sessions is read by these alone and the window is left to the core.
         let buyers = match names(&scope.sessions) {
-            Some(sessions) => place.clone().bind("sessions", sessions),
-            None => window(place.clone(), scope),
+            Some(sessions) => names_of(scope).bind("sessions", sessions),
+            None => window(names_of(scope), scope),
         };
         self.want_buyers("reads/buyers_in_scope", &buyers).await?;
         if scope.sessions.is_empty() && scope.from.is_none() && scope.to.is_none() {
             // Then all rows of its buyers are in scope themselves, and read here.
             self.whole = self.buyers.seen.clone();
         }
-        let rows = window(place.bind_when("sessions", names(&scope.sessions)), scope);
+        let rows = in_scope(scope);
         self.payments.add(self.store.select::<Payment>("reads/in_scope", &rows).await?);
         self.inventory.add(self.store.select::<Hold>("reads/in_scope", &rows).await?);
         self.messages.add(self.store.select::<Message>("reads/in_scope", &rows).await?);
@@ -594,6 +593,11 @@ fn names_of(scope: &Scope) -> Values {
         .bind_when("tenants", names(&scope.tenants))
         .bind_when("users", names(&scope.users))
         .bind_when("shows", names(&scope.shows))
+}
+
+/// Everything that a scope names.
+fn in_scope(scope: &Scope) -> Values {
+    window(names_of(scope).bind_when("sessions", names(&scope.sessions)), scope)
 }
 
 fn window(values: Values, scope: &Scope) -> Values {
