@@ -1,6 +1,6 @@
 //! `onefold apply`: carry a plan's steps out.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -11,17 +11,20 @@ use serde_json::{Value, json};
 use super::brakes::{BrakeFlags, Brakes};
 use super::confirm::confirm;
 use super::converge::open_steps;
-use super::decided::{apply_line, refunds_in_words};
+use super::decided::{apply_line, money_in_words};
 use super::limits::LimitFlags;
+use super::plan::digest_now;
 use super::progress::Progress;
 use super::telling::Telling;
 use super::{caveat, count, executor, now, worker};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeMode};
-use crate::core::join::Intent;
-use crate::core::ledger::Ledgers;
+use crate::core::ids::*;
+use crate::core::ledger::{Ledgers, Payment};
 use crate::core::money::Currency;
-use crate::core::plan::{Outcome, Plan, PlannedIntent, make_of, refunds};
+use crate::core::plan::{Outcome, Plan, PlannedIntent};
+use crate::core::status::Ledger;
+use crate::core::tally::Tally;
 use crate::core::verify::verify;
 use crate::error::{Error, Exit, Result};
 use crate::execute::apply::Applied;
@@ -32,7 +35,7 @@ use crate::report::{Column, Report, Table};
 use crate::store::Store;
 use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{FREEZE, held_by, lapsed};
-use crate::store::plans::{PlanState, SavedPlan};
+use crate::store::plans::{PlanParts, PlanState, SavedPlan};
 use crate::store::steps::{StepRecord, StepState};
 
 /// Carry a plan's steps out, under its freeze; safe to run again after anything
@@ -90,9 +93,13 @@ fn rate(text: &str) -> std::result::Result<f64, String> {
     read().ok_or_else(|| "a rate is a number of steps and a time: 20/s, 100/m".to_owned())
 }
 
+/// How many intents are held at once: all of those of a large plan take much room.
+const SECTION: usize = 1000;
+
 pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let store = config.open_ready().await?;
-    let saved = store.plan_by_id(&args.plan).await?;
+    let mut parts = store.parts_of_plan(&args.plan).await?;
+    let saved = parts.saved.clone();
     let plan = &saved.plan;
     if saved.state == PlanState::Ended {
         let json = json!({ "plan_id": plan.plan_id, "ended": true, "done_now": 0, "intents": [] });
@@ -101,55 +108,63 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     }
     let freeze = freeze_for(config, &store, &saved).await?;
     let providers = config.providers(&store)?;
-    must_cover(&store, plan, &freeze, &providers).await?;
-    let begun = store.steps_of_plan(&plan.plan_id).await?;
-    let is_new = saved.begun_at.is_none() && begun.is_empty();
-    if is_new {
+    let is_begun = saved.begun_at.is_some() || store.is_begun(&plan.plan_id).await?;
+    let progress = Progress::new(config, "looking at the plan's rows");
+    let Survey { all, left } = Survey::of(&store, &mut parts, &freeze, &providers, is_begun).await?;
+    progress.end();
+    if !is_begun {
         must_be_fresh(config, &store, plan, &freeze).await?;
-        store.must_be_approved(&saved, &config.approval, now()).await?;
+        store.must_be_approved(&saved, &all, &config.approval, now()).await?;
     }
-    let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| r.step_key.as_str()).collect();
-    args.limits.limits()?.or(&config.limits).allow(plan, |key| done.contains(key))?;
-    let with_steps = plan.with_steps().len();
-    let steps = plan.intents.iter().map(|i| i.steps.len()).sum::<usize>();
-    if !args.yes && steps > 0 {
-        ask(plan, with_steps, steps, &providers)?;
+    args.limits.limits()?.or(&config.limits).allow(plan, &left)?;
+    if !args.yes && all.steps() > 0 {
+        ask(plan, &all, &providers)?;
         // Whoever answered may have taken his time.
-        if is_new {
+        if !is_begun {
             must_be_fresh(config, &store, plan, &freeze).await?;
         }
     }
 
     let worker = worker(config, freeze.token);
     let executor = executor(config, &store, &providers, &worker);
-    let progress = Telling::new(config, plan, done.len());
+    let progress = Telling::new(config, all.steps(), all.steps() - left.steps());
     let brakes = Brakes::new(args.brakes);
     let gate = || brakes.gate();
     let pace = Pace::new(args.workers as usize, args.rate, PATIENCE, &gate);
     let (caveat, mode) = (caveat(&freeze), freeze.mode);
-    let all = plan.with_steps();
-    let (first, rest) = all.split_at(args.canary.unwrap_or(all.len()).min(all.len()));
     let mut watch = |moment: Moment<'_>| {
         progress.tell(moment);
         ControlFlow::Continue(())
     };
-    let mut applied = executor.apply(plan, first, &freeze, &pace, &mut watch).await?;
+    let applying = executor.begin(plan, &freeze).await?;
+    let mut upcoming = Upcoming::of(parts);
+    let mut applied = Applied::default();
     let mut canary = None;
-    if !rest.is_empty() {
-        canary = why_not_on(&store, plan, first, &applied).await?;
-        applied = if canary.is_some() {
-            Applied { stopped: true, ..applied }
-        } else {
-            applied.and(executor.apply(plan, rest, &freeze, &pace, &mut watch).await?)
+    if let Some(size) = args.canary.filter(|size| *size < all.with_steps()) {
+        let first = upcoming.take(size).await?;
+        applied = applying.carry_out(&refs(&first), &pace, &mut watch).await?;
+        canary = why_not_on(&store, plan, &first, &applied).await?;
+        applied.stopped |= canary.is_some();
+    }
+    loop {
+        let section = upcoming.take(SECTION).await?;
+        if section.is_empty() {
+            break;
+        }
+        let section = refs(&section);
+        applied = match applied.stopped {
+            // What was done of these before is done.
+            true => applied.and(applying.left(&section).await?),
+            false => applied.and(applying.carry_out(&section, &pace, &mut watch).await?),
         };
     }
     let (ended, refunded) = progress.end();
     if applied.is_whole() {
-        let note = format!("{}, under a freeze that is {mode}", count(steps, "step"));
+        let note = format!("{}, under a freeze that is {mode}", count(all.steps(), "step"));
         store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
     }
     let open = open_requests(&store, plan, &applied.intents).await?;
-    let report = with_open(report(plan, &applied, ended, steps, &providers), plan, &open);
+    let report = with_open(report(plan, &all, &applied, ended, &providers), plan, &open);
     let stopped = brakes.why().filter(|_| applied.stopped);
     let mut report = caveat.into_iter().chain(stopped).fold(report, Report::line);
     if let Some((why, exit)) = canary {
@@ -169,6 +184,82 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     Ok(report)
 }
 
+/// What the first reading of a plan tells, before anything of it is done.
+struct Survey {
+    all: Tally,
+    /// Without the steps that are done.
+    left: Tally,
+}
+
+impl Survey {
+    /// # Errors
+    /// Refused, where a step is on a row that the freeze does not cover, or what is saved is not what was decided; usage,
+    /// where no provider is configured for a payment.
+    async fn of(
+        store: &Store,
+        parts: &mut PlanParts<'_>,
+        freeze: &Freeze,
+        providers: &Providers<'_>,
+        is_begun: bool,
+    ) -> Result<Self> {
+        let plan_id = parts.saved.plan.plan_id.clone();
+        let (mut all, mut left) = (Tally::default(), Tally::default());
+        let mut outside = Vec::new();
+        let mut provided = Ok(());
+        while let Some(intents) = parts.next().await? {
+            let with_steps: Vec<_> = intents.iter().filter(|intent| !intent.steps.is_empty()).collect();
+            let keys: Vec<&str> = with_steps.iter().flat_map(|i| &i.steps).map(|s| &*s.step_key).collect();
+            let begun = if is_begun { store.steps_of_keys(&plan_id, &keys).await? } else { Vec::new() };
+            let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| &r.step_key).collect();
+            for intent in &intents {
+                all.add(intent);
+                left.add_left(intent, |step| done.contains(&step.step_key));
+            }
+            let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
+                outside.extend(freeze.outside(intents, ledgers));
+                let provider = |payment: &Payment| providers.of(&payment.provider).map(drop);
+                if provided.is_ok() {
+                    provided = ledgers.payments.iter().try_for_each(provider);
+                }
+                Ok(())
+            };
+            store.each_moved(&with_steps, look).await?;
+        }
+        // Only now is it proven that this is the plan.
+        provided?;
+        must_cover(freeze, &outside)?;
+        Ok(Self { all, left })
+    }
+}
+
+/// The intents that have steps, some at a time, in the plan's order.
+struct Upcoming<'s> {
+    parts: PlanParts<'s>,
+    read: VecDeque<PlannedIntent>,
+    is_through: bool,
+}
+
+impl<'s> Upcoming<'s> {
+    const fn of(parts: PlanParts<'s>) -> Self {
+        Self { parts, read: VecDeque::new(), is_through: false }
+    }
+
+    /// The next ones, at most so many; none behind the last.
+    async fn take(&mut self, count: usize) -> Result<Vec<PlannedIntent>> {
+        while self.read.len() < count && !self.is_through {
+            match self.parts.next().await? {
+                Some(intents) => self.read.extend(intents.into_iter().filter(|i| !i.steps.is_empty())),
+                None => self.is_through = true,
+            }
+        }
+        Ok(self.read.drain(..count.min(self.read.len())).collect())
+    }
+}
+
+fn refs(intents: &[PlannedIntent]) -> Vec<&PlannedIntent> {
+    intents.iter().collect()
+}
+
 /// How long another process that is at the last intents is waited for: longer than its claims hold.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -176,7 +267,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 async fn why_not_on(
     store: &Store,
     plan: &Plan,
-    canary: &[&PlannedIntent],
+    canary: &[PlannedIntent],
     applied: &Applied,
 ) -> Result<Option<(String, Exit)>> {
     let through = applied.intents.iter().filter(|(_, end)| *end == IntentEnd::Done).count();
@@ -184,10 +275,9 @@ async fn why_not_on(
         let why = format!("The canary of {} did not get through: the rest is not begun.", canary.len());
         return Ok(Some((why, Exit::Undecided)));
     }
-    let intents: Vec<PlannedIntent> = canary.iter().map(|intent| (*intent).clone()).collect();
-    let part = Plan { intents, ..plan.without_intents() };
+    let part = Plan { intents: canary.to_vec(), ..plan.without_intents() };
     // Each by itself: the sums are over the whole plan, and close when the rest is done.
-    let verified = verify(&part, &store.read_intents(canary.iter().copied()).await?);
+    let verified = verify(&part, &store.read_intents(canary).await?);
     let broken: Vec<_> = verified
         .intents
         .iter()
@@ -290,13 +380,7 @@ async fn must_be_fresh(config: &Config, store: &Store, plan: &Plan, freeze: &Fre
     if now().since(plan.made_at) <= config.plan_max_age {
         return Ok(());
     }
-    let progress = Progress::new(config, "deciding again, as the plan is old");
-    let ledgers = store.read_scope(&plan.scope).await?;
-    let evidence = store.evidence().await?;
-    let may_plan = |intent: &Intent<'_>| freeze.may_plan(intent);
-    let again = make_of(&ledgers, &plan.scope, &plan.policy, plan.as_of, &evidence, may_plan)?;
-    progress.end();
-    if again.into_plan(plan.plan_id.clone(), plan.made_at, plan.freeze_id.clone()).digest == plan.digest {
+    if digest_now(config, store, plan, freeze).await? == plan.digest {
         return Ok(());
     }
     Err(Error::stale(format!(
@@ -306,18 +390,8 @@ async fn must_be_fresh(config: &Config, store: &Store, plan: &Plan, freeze: &Fre
     .hint(format!("onefold plan --freeze {}", freeze.freeze_id)))
 }
 
-/// Refuses a plan with a step on a row that its freeze does not cover, or on a payment that no provider
-/// is configured for.
-async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Providers<'_>) -> Result<()> {
-    let mut outside = Vec::new();
-    let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
-        outside.extend(freeze.outside(intents, ledgers));
-        for payment in &ledgers.payments {
-            providers.of(&payment.provider)?;
-        }
-        Ok(())
-    };
-    store.each_moved(&plan.with_steps(), look).await?;
+/// Refuses a plan that has steps on these rows, which its freeze does not cover.
+fn must_cover(freeze: &Freeze, outside: &[(Ledger, RowId)]) -> Result<()> {
     if outside.is_empty() {
         return Ok(());
     }
@@ -334,26 +408,25 @@ async fn must_cover(store: &Store, plan: &Plan, freeze: &Freeze, providers: &Pro
 }
 
 /// Asks on a terminal; refuses elsewhere.
-fn ask(plan: &Plan, intents: usize, steps: usize, providers: &Providers<'_>) -> Result<()> {
-    let money = refunds_in_words(plan.intents.iter());
+fn ask(plan: &Plan, all: &Tally, providers: &Providers<'_>) -> Result<()> {
+    let money = money_in_words(&all.refunds());
     let money = if money.is_empty() { "nothing".to_owned() } else { money };
     let question = format!(
         "Apply {} on {}: {} refunded through {}?",
-        count(steps, "step"),
-        count(intents, "intent"),
+        count(all.steps(), "step"),
+        count(all.with_steps(), "intent"),
         money,
         providers.names()
     );
-    confirm(&question, "apply asks before it changes anything", &format!("{} --yes", apply_line(plan)))
+    confirm(
+        &question,
+        "apply asks before it changes anything",
+        &format!("{} --yes", apply_line(&plan.plan_id, &all.refunds())),
+    )
 }
 
-fn report(
-    plan: &Plan,
-    applied: &Applied,
-    done_now: usize,
-    steps: usize,
-    providers: &Providers<'_>,
-) -> Report {
+fn report(plan: &Plan, all: &Tally, applied: &Applied, done_now: usize, providers: &Providers<'_>) -> Report {
+    let steps = all.steps();
     let mut exit = Exit::Done;
     let mut rest = Table::new([Column::exact("INTENT"), Column::exact("ENDED AS"), Column::prose("WHY")]);
     let mut ends = Vec::new();
@@ -373,7 +446,7 @@ fn report(
         "steps": steps,
         "steps_done": applied.steps_done,
         "done_now": done_now,
-        "refunds_planned": sums(&refunds(plan.intents.iter().flat_map(|i| &i.steps))),
+        "refunds_planned": sums(&all.refunds()),
         "intents": ends,
     });
     let done = applied.intents.iter().filter(|(_, end)| *end == IntentEnd::Done).count();
@@ -389,8 +462,8 @@ fn report(
             providers.names()
         ))
         .table(rest);
-    let undecided =
-        plan.intents.iter().filter(|i| matches!(i.outcome, Outcome::Review | Outcome::Unsettled)).count();
+    let undecided = all.counts(Outcome::Review).intents + all.counts(Outcome::Unsettled).intents;
+    let again = || apply_line(&plan.plan_id, &all.refunds());
     let report = match undecided {
         0 => report,
         n => report
@@ -407,8 +480,8 @@ fn report(
         Exit::Undecided => report
             .line("Next, to learn what the provider has done, and to go on from there:")
             .command(format!("onefold converge --plan {}", plan.plan_id))
-            .command(apply_line(plan)),
-        _ => report.line("Next:").command(apply_line(plan)),
+            .command(again()),
+        _ => report.line("Next:").command(again()),
     };
     report.exit(exit)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::decided::{apply_line, refunds_in_words};
+use super::decided::{apply_line, money_in_words};
 use super::plan::heading;
 use super::{count, now};
 use crate::config::Config;
@@ -110,12 +110,13 @@ pub async fn run(config: &Config, args: ApproveArgs) -> Result<Report> {
     let is_new = store.approve(&approval).await?;
     let mut report = Report::new(json!({ "approval": approval, "new": is_new })).title(heading(plan));
     let steps = plan.intents.iter().map(|i| i.steps.len()).sum();
-    let money = refunds_in_words(plan.intents.iter());
+    let refunds = plan.refunds();
+    let money = money_in_words(&refunds);
     let money = if money.is_empty() { "nothing".to_owned() } else { money };
     report = report
         .line(format!("{}, {money} refunded, {}", count(steps, "step"), plan.digest))
         .line(format!("{} by {}.", if is_new { "approved" } else { "was approved already" }, approval.by));
-    Ok(report.line("Next, whoever holds the freeze:").command(apply_line(plan)))
+    Ok(report.line("Next, whoever holds the freeze:").command(apply_line(&plan.plan_id, &refunds)))
 }
 
 /// Gives a word for the rule of this configuration.

@@ -132,7 +132,8 @@ pub(super) async fn open_steps(
     plan_id: Option<&str>,
 ) -> Result<Vec<StepRecord>> {
     let open = store.open_steps().await?;
-    if open.is_empty() {
+    // Then no row need be looked for: a large scope takes time and room.
+    if scope.is_everything() || open.iter().all(|record| plan_id == Some(record.plan_id.as_str())) {
         return Ok(open);
     }
     let ledgers = store.read_scope(scope).await?;
@@ -194,7 +195,7 @@ fn report(learned: &[Learned], plan: Option<&Plan>, is_superseded: bool) -> Repo
             .command("onefold plan"),
         (Some(plan), _) => report
             .line("Next, where a request of the plan was missing; where a charge was, plan again:")
-            .command(apply_line(plan))
+            .command(apply_line(&plan.plan_id, &plan.refunds()))
             .command("onefold plan"),
         (None, _) => report.line("Next, to decide on what is known now:").command("onefold plan"),
     };

@@ -7,7 +7,7 @@ use crate::core::dossier::sheets::{Waiting, waiting};
 use crate::core::dossier::{Deed, Dossier};
 use crate::core::limits::Limits;
 use crate::core::money::Currency;
-use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums, refunds};
+use crate::core::plan::{Outcome, OutsideMoney, Plan, PlannedIntent, Sums};
 use crate::core::tally::Tally;
 use crate::core::words::findings_in_words;
 use crate::report::{Column, Report, Table};
@@ -248,18 +248,12 @@ pub fn steps(intent: &PlannedIntent) -> Table {
 }
 
 /// The command line that carries a plan out, and states what goes back with it.
-pub fn apply_line(plan: &Plan) -> String {
-    let limits = Limits::stated(&refunds(plan.intents.iter().flat_map(|i| &i.steps)));
-    [vec![format!("onefold apply {}", plan.plan_id)], limits].concat().join(" ")
-}
-
-/// What the steps of some intents give back, in words; empty where nothing goes back.
-pub fn refunds_in_words<'a>(intents: impl Iterator<Item = &'a PlannedIntent>) -> String {
-    money_in_words(&refunds(intents.flat_map(|i| &i.steps)))
+pub fn apply_line(plan_id: &str, refunds: &BTreeMap<Currency, i128>) -> String {
+    [vec![format!("onefold apply {plan_id}")], Limits::stated(refunds)].concat().join(" ")
 }
 
 /// Sums of several currencies, in minor units, in words; empty where there are none.
-fn money_in_words(sums: &BTreeMap<Currency, i128>) -> String {
+pub fn money_in_words(sums: &BTreeMap<Currency, i128>) -> String {
     let sums: Vec<_> = sums.iter().map(|(currency, sum)| currency.show(*sum)).collect();
     sums.join(" + ")
 }

@@ -129,17 +129,17 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let freeze_id = freeze.as_ref().map(|f| f.freeze_id.clone());
         let person = store.person().await?;
         let maker = Maker { actor: &config.actor, person: &person, approval: &config.approval };
-        // A choice may be of any order, plain or not; of a narrowed freeze, what is held is looked for intent by intent.
-        let is_quick = args.keep.is_empty()
-            && freeze.as_ref().is_none_or(|f| f.narrowed_to.is_none())
-            && (scope.is_everything() || store.is_large(&scope).await?);
+        // A choice may be of any order, plain or not.
+        let is_quick = args.keep.is_empty() && is_quick(&store, &scope, freeze.as_ref()).await?;
         let quick = match is_quick {
             true => {
                 let basis = |mut evidence| {
                     withdraw(&args, &scope, &mut evidence, &mut keeps)?;
                     Ok(Basis { policy: policy.clone(), as_of, evidence })
                 };
-                from_everything(config, &store, &scope, basis, whole, made_at).await?
+                let intents = if whole { Listed::Every } else { Listed::ButPlain };
+                let listing = Listing { intents, texts: true };
+                from_everything(config, &store, &scope, basis, listing, made_at).await?
             }
             false => None,
         };
@@ -172,7 +172,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             (rule, plan)
         };
         if freeze.is_some() {
-            needs = store.why_approved(&plan, &rule, made_at).await?.map(|why| (rule, why));
+            let mut all = Tally::of(&plan.intents);
+            all.add_all(&unlisted);
+            needs = store.why_approved(&plan, &all, &rule, made_at).await?.map(|why| (rule, why));
         }
         under = freeze;
         plan
@@ -216,14 +218,39 @@ fn decided(
     planned
 }
 
-/// The plan of a scope from every row of the databases, with the texts to be saved; nothing where they must be read row by
-/// row.
+/// Whether a scope is decided sooner from every row of the databases than from its own; of a narrowed freeze, what is held
+/// is looked for intent by intent.
+async fn is_quick(store: &Store, scope: &Scope, freeze: Option<&Freeze>) -> Result<bool> {
+    let is_whole = freeze.is_none_or(|f| f.narrowed_to.is_none());
+    Ok(is_whole && (scope.is_everything() || store.is_large(scope).await?))
+}
+
+/// The digest of a plan as it would be made now, under its freeze.
+pub async fn digest_now(config: &Config, store: &Store, plan: &Plan, freeze: &Freeze) -> Result<String> {
+    let Plan { scope, policy, as_of, .. } = plan;
+    if is_quick(store, scope, Some(freeze)).await? {
+        let basis = |evidence| Ok(Basis { policy: policy.clone(), as_of: *as_of, evidence });
+        let listing = Listing { intents: Listed::First(0), texts: false };
+        if let Some(again) = from_everything(config, store, scope, basis, listing, plan.made_at).await? {
+            return Ok(again.plan.digest);
+        }
+    }
+    let progress = Progress::new(config, "deciding again");
+    let ledgers = store.read_scope(scope).await?;
+    let evidence = store.evidence().await?;
+    let may_plan = |intent: &Intent<'_>| freeze.may_plan(intent);
+    let again = make_of(&ledgers, scope, policy, *as_of, &evidence, may_plan)?;
+    progress.end();
+    Ok(again.into_plan(plan.plan_id.clone(), plan.made_at, None).digest)
+}
+
+/// The plan of a scope from every row of the databases; nothing where they must be read row by row.
 async fn from_everything(
     config: &Config,
     store: &Store,
     scope: &Scope,
     basis: impl FnOnce(Evidence) -> Result<Basis>,
-    whole: bool,
+    listing: Listing,
     made_at: Timestamp,
 ) -> Result<Option<Planned>> {
     let Some(export) = store.export(READ_ORDER).await else { return Ok(None) };
@@ -242,8 +269,6 @@ async fn from_everything(
     });
     progress.end();
     export.end()?;
-    let intents = if whole { Listed::Every } else { Listed::ButPlain };
-    let listing = Listing { intents, texts: true };
     Ok(sifted.and_then(|sifted| decided(config, &sifted, scope, listing, made_at)).transpose()?)
 }
 
@@ -371,7 +396,7 @@ fn next(
             .line(format!("It needs {by}: {why}."))
             .command(format!("onefold approve {} --because TEXT", plan.plan_id));
     }
-    report.line("Next:").command(apply_line(plan))
+    report.line("Next:").command(apply_line(&plan.plan_id, &plan.refunds()))
 }
 
 /// What decided intents say of themselves to a script.

@@ -12,6 +12,7 @@ use super::playbook::{Doing, NAMES, Playbook, Step, filled};
 use super::progress::Progress;
 use super::typing::{run_typed, typed};
 use crate::config::Config;
+use crate::core::tally::Tally;
 use crate::core::time::Span;
 use crate::error::{Error, Exit, Result};
 use crate::report::{Block, Column, Format, Report, Style, Table, error_json, event, print, print_note};
@@ -208,7 +209,8 @@ impl Run<'_> {
         let mut is_told = false;
         loop {
             let saved = store.plan_by_id(&plan_id).await?;
-            let missing = match store.must_be_approved(&saved, &self.config.approval, now()).await {
+            let all = Tally::of(&saved.plan.intents);
+            let missing = match store.must_be_approved(&saved, &all, &self.config.approval, now()).await {
                 Ok(approval) => {
                     progress.end();
                     let by = approval

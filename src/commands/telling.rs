@@ -7,7 +7,6 @@ use std::time::Instant;
 use super::progress::Progress;
 use crate::config::Config;
 use crate::core::money::Currency;
-use crate::core::plan::Plan;
 use crate::execute::Moment;
 use crate::store::steps::StepState;
 
@@ -28,11 +27,12 @@ struct Now {
 }
 
 impl Telling {
-    pub fn new(config: &Config, plan: &Plan, before: usize) -> Self {
+    /// Of so many steps, of which some were done before.
+    pub fn new(config: &Config, steps: usize, before: usize) -> Self {
         Self {
             progress: Progress::new(config, "applying"),
             began: Instant::now(),
-            steps: plan.intents.iter().map(|i| i.steps.len()).sum(),
+            steps,
             before,
             now: RefCell::default(),
         }

@@ -169,13 +169,13 @@ fn report(saved: &SavedPlan, verified: &Verified, in_flight: &[StepRecord], has_
             .table(step_table(in_flight))
             .line("Next, to learn what the provider has done, and to go on from there:")
             .command(format!("onefold converge --plan {}", plan.plan_id))
-            .command(apply_line(plan)),
+            .command(apply_line(&plan.plan_id, &plan.refunds())),
         (true, 1..) if has_conflict => report
             .line("Rows moved since the plan was made, and its intents stopped. Decide again:")
             .command("onefold plan"),
-        (true, 1..) if saved.state == PlanState::Open => {
-            report.line("The plan has not been carried out to its end. Next:").command(apply_line(plan))
-        }
+        (true, 1..) if saved.state == PlanState::Open => report
+            .line("The plan has not been carried out to its end. Next:")
+            .command(apply_line(&plan.plan_id, &plan.refunds())),
         _ => report,
     };
     report.exit(exit)

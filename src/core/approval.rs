@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::dossier::Deed;
 use super::hash::FieldHash;
 use super::money::Currency;
-use super::plan::{Plan, refunds};
-use super::status::Ledger;
+use super::tally::Tally;
 use super::time::{Span, Timestamp};
 
 /// Who somebody is, by names that he is given and does not choose: nothing of it comes from the
@@ -137,21 +137,19 @@ impl ApprovalRule {
         words.iter().any(|word| now.since(word.at) > Self::WORDS_LAST)
     }
 
-    /// Why a plan needs an approval, where other plans that count towards `over` give back `before`, by currency, in
-    /// minor units; `None` where it needs none.
-    pub fn why(&self, plan: &Plan, before: &BTreeMap<Currency, i128>) -> Option<String> {
-        let mut steps = plan.intents.iter().flat_map(|i| &i.steps).peekable();
-        if !self.required || steps.peek().is_none() {
+    /// Why a plan that comes to this needs an approval, where other plans that count towards `over` give back `before`, by
+    /// currency, in minor units; `None` where it needs none.
+    pub fn why(&self, plan: &Tally, before: &BTreeMap<Currency, i128>) -> Option<String> {
+        if !self.required || plan.steps() == 0 {
             return None;
         }
         let Some(over) = &self.over else {
             return Some("every plan needs one".to_owned());
         };
-        if steps.any(|step| step.ledger == Ledger::Payments && step.amount_minor.is_none()) {
+        if plan.deeds(Deed::Void) > 0 {
             return Some("it voids charges".to_owned());
         }
-        let sums = refunds(plan.intents.iter().flat_map(|i| &i.steps));
-        sums.into_iter().find_map(|(currency, sum)| match (over.get(&currency), before.get(&currency)) {
+        plan.refunds().into_iter().find_map(|(currency, sum)| match (over.get(&currency), before.get(&currency)) {
             (Some(max), Some(before)) if sum + before > i128::from(*max) => Some(format!(
                 "it gives back {}, and {} with other plans begun within {} or under its freeze, more than {}",
                 currency.show(sum),

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::dossier::Deed;
 use super::money::Currency;
-use super::plan::{Plan, refunds};
+use super::plan::Plan;
+use super::tally::Tally;
 use crate::error::{Error, Result};
 
 /// Refunds that need no stated limit.
@@ -62,13 +64,12 @@ impl Limits {
         sums.iter().flat_map(stated).collect()
     }
 
-    /// Refuses what is still to do of a plan where it is more than these allow.
+    /// Refuses what is left to do of a plan where it is more than these allow.
     ///
     /// # Errors
     /// Refused, with what to type where it is meant.
-    pub fn allow(&self, plan: &Plan, is_done: impl Fn(&str) -> bool) -> Result<()> {
-        let left = || plan.intents.iter().flat_map(|i| &i.steps).filter(|s| !is_done(&s.step_key));
-        let steps = left().count();
+    pub fn allow(&self, plan: &Plan, left: &Tally) -> Result<()> {
+        let steps = left.steps();
         if let Some(max) = self.max_steps.filter(|max| steps > *max) {
             return Err(Error::refused(format!(
                 "{} has {steps} steps to do, more than --max-steps {max}",
@@ -76,7 +77,7 @@ impl Limits {
             ))
             .hint(format!("onefold show {} tells what they are; then state a higher limit", plan.plan_id)));
         }
-        let sums = refunds(left());
+        let sums = left.refunds();
         let meant = || {
             format!(
                 "where that is meant, state it: onefold apply {} {}",
@@ -85,7 +86,7 @@ impl Limits {
             )
         };
         if self.max_refunds.is_empty() {
-            let number = left().filter(|step| step.is_refund()).count();
+            let number = left.deeds(Deed::Refund);
             let what = if number > REFUNDS {
                 format!("more than {REFUNDS}")
             } else if number as u64 * ONE_OF > plan.live_orders {

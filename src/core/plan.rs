@@ -494,6 +494,11 @@ impl Plan {
         self.intents.iter().filter(|intent| !intent.steps.is_empty()).collect()
     }
 
+    /// What its steps give back, by currency, in minor units.
+    pub fn refunds(&self) -> BTreeMap<Currency, i128> {
+        refunds(self.intents.iter().flat_map(|intent| &intent.steps))
+    }
+
     /// The same plan, of no intents.
     #[must_use]
     pub fn without_intents(&self) -> Self {

@@ -60,12 +60,13 @@ impl IntentTexts {
 }
 
 /// A plan's digest as its intents come, in the plan's order.
-pub(super) struct PlanDigest {
+pub struct PlanDigest {
     text: TextHash,
     before: &'static str,
 }
 
 impl PlanDigest {
+    /// Of no intent yet.
     pub fn new(as_of: Timestamp) -> Self {
         let mut text = TextHash::default();
         text.member("{\"as_of\":", &as_of);
@@ -73,17 +74,23 @@ impl PlanDigest {
         Self { text, before: "" }
     }
 
+    /// The next intent.
     pub fn intent(&mut self, intent: &PlannedIntent) {
         self.text.member(std::mem::replace(&mut self.before, ","), intent);
     }
 
+    /// The next intents.
     pub fn intents(&mut self, texts: &IntentTexts) {
-        for piece in texts.pieces() {
-            self.text.text(std::mem::replace(&mut self.before, ","));
-            self.text.hash_all(piece);
-        }
+        texts.pieces().for_each(|piece| self.piece(piece));
     }
 
+    /// The next intents, by a piece of their canonical text.
+    pub fn piece(&mut self, piece: &str) {
+        self.text.text(std::mem::replace(&mut self.before, ","));
+        self.text.hash_all(piece);
+    }
+
+    /// The digest of a plan of these intents.
     pub fn end(mut self, live_orders: u64, policy: &Policy, scope: &Scope, sums: &Sums) -> String {
         self.text.member("],\"live_orders\":", &live_orders);
         self.text.member(",\"policy\":", policy);

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use super::dossier::Deed;
 use super::money::Currency;
-use super::plan::{Outcome, PlannedIntent, refunds};
+use super::plan::{Outcome, PlannedIntent, Step, refunds};
 
 /// Intents of one outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub intents: usize,
     pub orders: usize,
+    /// Those that have steps.
+    pub with_steps: usize,
     pub steps: usize,
     /// What the steps give back, by currency, in minor units.
     pub refunds: BTreeMap<Currency, i128>,
@@ -31,14 +33,22 @@ impl Tally {
     }
 
     pub fn add(&mut self, intent: &PlannedIntent) {
+        self.add_left(intent, |_| false);
+    }
+
+    /// Adds an intent some of whose steps are done: these count no more.
+    pub fn add_left(&mut self, intent: &PlannedIntent, is_done: impl Fn(&Step) -> bool) {
+        let left = || intent.steps.iter().filter(|step| !is_done(step));
         let counts = self.outcomes.entry(intent.outcome).or_default();
+        let steps = left().count();
         counts.intents += 1;
         counts.orders += intent.orders.len();
-        counts.steps += intent.steps.len();
-        for (currency, amount) in refunds(intent.steps.iter()) {
+        counts.with_steps += usize::from(steps > 0);
+        counts.steps += steps;
+        for (currency, amount) in refunds(left()) {
             *counts.refunds.entry(currency).or_default() += amount;
         }
-        for deed in intent.steps.iter().filter_map(Deed::of) {
+        for deed in left().filter_map(Deed::of) {
             *self.deeds.entry(deed).or_default() += 1;
         }
     }
@@ -57,6 +67,7 @@ impl Tally {
             let counts = self.outcomes.entry(*outcome).or_default();
             counts.intents += more.intents;
             counts.orders += more.orders;
+            counts.with_steps += more.with_steps;
             counts.steps += more.steps;
             for (currency, amount) in &more.refunds {
                 *counts.refunds.entry(*currency).or_default() += amount;
@@ -80,6 +91,11 @@ impl Tally {
     /// How many intents there are.
     pub fn intents(&self) -> usize {
         self.outcomes.values().map(|counts| counts.intents).sum()
+    }
+
+    /// How many intents have steps.
+    pub fn with_steps(&self) -> usize {
+        self.outcomes.values().map(|counts| counts.with_steps).sum()
     }
 
     pub fn steps(&self) -> usize {

@@ -2,11 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::begun::{At, Begun, each_row};
 use super::many::{PORTION, Stretch, Together};
 use super::money::{asks_provider, is_money, request};
 use super::moves::{Place, Ran, refused_claim, version_of};
@@ -17,23 +20,25 @@ use crate::core::evidence::Evidence;
 use crate::core::freeze::Freeze;
 use crate::core::ids::*;
 use crate::core::ledger::{Ledgers, Payment, Shard};
-use crate::core::plan::{Plan, PlannedIntent, Step};
-use crate::core::recheck::{OwnMove, recheck, undo};
+use crate::core::plan::{Plan, PlannedIntent};
+use crate::core::recheck::{recheck, undo};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
 use crate::providers::outbox;
 use crate::store::outbox::OutboxRequest;
-use crate::store::steps::{Claim, StepRecord, StepState, own_move};
+use crate::store::steps::{Claim, StepRecord, StepState};
 
 /// The lease that apply asks for whenever it renews the freeze.
 const LEASE: Span = Span::from_mins(10);
 /// How old a renewal may be when an intent without money is begun.
 const FRESH: Span = Span::from_secs(2);
 
-/// For how long a look at intents' rows counts, from when they were read, until their requests are sent to a provider that
-/// takes them at once: not longer than a request to any other one is under way.
+/// For how long a look at intents' rows counts, from when they were read, until their money steps are taken: not longer
+/// than a request to a provider is under way.
 const LOOK: Duration = Duration::from_millis(200);
+/// How many intents are looked at together: about as many as come to their turn meanwhile.
+const LOOKED_AT: usize = 64;
 
 /// How often an intent is read again while another process moves its rows.
 const MOVING: usize = 20;
@@ -46,7 +51,7 @@ const BUSY: Duration = Duration::from_millis(200);
 pub struct Applied {
     /// By intent id, those that were begun, in the plan's order.
     pub intents: Vec<(String, IntentEnd)>,
-    /// Steps that are done, in this run and before.
+    /// Steps of the intents that were asked for that are done, in this run and before.
     pub steps_done: usize,
     /// Whether it was stopped before it had begun every intent.
     pub stopped: bool,
@@ -57,7 +62,7 @@ impl Applied {
     #[must_use]
     pub fn and(mut self, next: Self) -> Self {
         self.intents.extend(next.intents);
-        Self { intents: self.intents, ..next }
+        Self { intents: self.intents, steps_done: self.steps_done + next.steps_done, stopped: next.stopped }
     }
 
     pub fn is_whole(&self) -> bool {
@@ -80,9 +85,11 @@ pub(super) struct Run<'r> {
     ends: RefCell<BTreeMap<usize, IntentEnd>>,
     /// The intents some of whose moves were made at once with others', and where their rows lie.
     together: RefCell<HashMap<String, Shards>>,
-    /// When the rows of an intent were found as planned, for the request that is its next step.
-    looks: RefCell<HashMap<String, Instant>>,
+    /// When the rows of an intent were found as planned, for the money step that is its next one, and the rows.
+    looks: RefCell<HashMap<String, (Instant, Rc<Ledgers>)>>,
     stopped: Cell<bool>,
+    /// Whoever makes many moves at once: the workers read side by side, and write one after the other.
+    pub(super) turn: Mutex<()>,
 }
 
 impl<'r> Run<'r> {
@@ -107,28 +114,52 @@ impl<'r> Run<'r> {
     }
 }
 
-impl Executor<'_> {
-    /// Carries out the steps of some intents of a plan that have not been carried out, under its freeze:
-    /// by as many workers as the pace says, each at an intent of its own.
+/// A plan that is begun, under its freeze.
+pub struct Applying<'a> {
+    executor: Executor<'a>,
+    plan: &'a Plan,
+    freeze: &'a Freeze,
+    evidence: Evidence,
+    /// Whether somebody had begun steps of it before.
+    is_resumed: bool,
+}
+
+impl<'a> Executor<'a> {
+    /// Begins a plan, or goes on with it; its own intents are not asked for.
     ///
     /// # Errors
-    /// Refused where the plan may not be begun, or where the freeze is lost on the way: what is done
-    /// stays done.
-    pub async fn apply(
+    /// Refused where it may not be begun.
+    pub async fn begin(&self, plan: &'a Plan, freeze: &'a Freeze) -> Result<Applying<'a>> {
+        let is_resumed = self.store.is_begun(&plan.plan_id).await?;
+        self.store.begin_plan(&plan.plan_id, self.approval, &self.worker.actor, (self.clock)()).await?;
+        let evidence = self.store.evidence_beside(&plan.plan_id).await?;
+        Ok(Applying { executor: *self, plan, freeze, evidence, is_resumed })
+    }
+}
+
+impl Applying<'_> {
+    /// Carries out the steps of some intents of the plan that have not been carried out: by as many workers as the pace
+    /// says, each at an intent of its own.
+    ///
+    /// # Errors
+    /// Refused where the freeze is lost on the way: what is done stays done.
+    pub async fn carry_out(
         &self,
-        plan: &Plan,
         intents: &[&PlannedIntent],
-        freeze: &Freeze,
         pace: &Pace<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<Applied> {
-        self.store.begin_plan(&plan.plan_id, self.approval, &self.worker.actor, (self.clock)()).await?;
+        let Self { executor, plan, freeze, evidence, is_resumed } = self;
         let watch = RefCell::new(watch);
         let tell = |moment: Moment<'_>| (watch.borrow_mut())(moment);
+        let begun = match is_resumed {
+            true => executor.begun_of(&plan.plan_id, intents.iter().copied()).await?,
+            false => Begun::default(),
+        };
         let run = Run {
             plan,
-            evidence: &self.store.evidence().await?,
-            begun: RefCell::new(Begun::of(self.store.steps_of_plan(&plan.plan_id).await?)),
+            evidence,
+            begun: RefCell::new(begun),
             freeze,
             renewed_at: Cell::new(Timestamp::from_micros(i64::MIN)),
             pace,
@@ -138,8 +169,9 @@ impl Executor<'_> {
             together: RefCell::default(),
             looks: RefCell::default(),
             stopped: Cell::new(false),
+            turn: Mutex::default(),
         };
-        let workers = (0..pace.workers.max(1)).map(|_| self.work(&run));
+        let workers = (0..pace.workers.max(1)).map(|_| executor.work(&run));
         for end in join_all(workers).await {
             end?;
         }
@@ -147,11 +179,23 @@ impl Executor<'_> {
         let ends = run.ends.into_inner().into_iter();
         Ok(Applied {
             intents: ends.map(|(at, end)| (intents[at].intent_id.clone(), end)).collect(),
-            steps_done: plan.intents.iter().map(|i| begun.done(i)).sum(),
+            steps_done: intents.iter().map(|i| begun.done(i)).sum(),
             stopped: run.stopped.get(),
         })
     }
 
+    /// Of intents that are not gone on with: what was done of them before.
+    pub async fn left(&self, intents: &[&PlannedIntent]) -> Result<Applied> {
+        let begun = match self.is_resumed {
+            true => self.executor.begun_of(&self.plan.plan_id, intents.iter().copied()).await?,
+            false => Begun::default(),
+        };
+        let steps_done = intents.iter().map(|i| begun.done(i)).sum();
+        Ok(Applied { intents: Vec::new(), steps_done, stopped: true })
+    }
+}
+
+impl Executor<'_> {
     /// Takes portions of the intents until none is left: makes the moves of each that may be made at once, and then takes
     /// one after the other, up to where its next moves may be made with others'. One that another process is at comes
     /// last, and is waited for as long as the pace allows.
@@ -244,8 +288,8 @@ impl Executor<'_> {
         let Some(intent) = plan.intents.iter().find(|i| i.intent_id == record.intent_id) else {
             return Ok(vec![format!("{} has no intent {}", plan.plan_id, record.intent_id)]);
         };
-        let evidence = self.store.evidence().await?;
-        let begun = RefCell::new(Begun::of(self.store.steps_of_plan(&plan.plan_id).await?));
+        let evidence = self.store.evidence_beside(&plan.plan_id).await?;
+        let begun = RefCell::new(self.begun_of(&plan.plan_id, [intent]).await?);
         Ok(match self.reread(plan, intent, &evidence, &begun).await? {
             Ok(_) => Vec::new(),
             Err(IntentEnd::Conflict(differences)) => differences,
@@ -310,7 +354,7 @@ impl Executor<'_> {
                     )])));
                 };
                 let may_send = async || match is_together {
-                    true if self.is_looked_at(run, intent, beside.clone()).await? => Ok(None),
+                    true if self.look(run, intent, beside.clone()).await?.is_some() => Ok(None),
                     _ => Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err()),
                 };
                 self.run_request(at(next), version, may_send, watch).await?
@@ -322,17 +366,26 @@ impl Executor<'_> {
                 }
                 let mut leaving = None;
                 if is_money(step) || checked.is_none() {
-                    let as_seen = match self.reread(plan, intent, run.evidence, &run.begun).await? {
-                        Ok(as_seen) => as_seen,
-                        Err(end) => return Ok(Some(end)),
+                    let looked = match is_together {
+                        true => self.look(run, intent, beside.clone()).await?,
+                        false => None,
+                    };
+                    let payments = match looked {
+                        Some(rows) => self.charge_now(at(next), &rows.payments).await?,
+                        None => match self.reread(plan, intent, run.evidence, &run.begun).await? {
+                            Ok(as_seen) => {
+                                checked = Some(shards(&as_seen, intent));
+                                as_seen.payments
+                            }
+                            Err(end) => return Ok(Some(end)),
+                        },
                     };
                     if is_money(step) {
-                        leaving = match self.leaving(at(next), &as_seen)? {
+                        leaving = match self.leaving(at(next), &payments)? {
                             Ok(leaving) => leaving,
                             Err(end) => return Ok(Some(end)),
                         };
                     }
-                    checked = Some(shards(&as_seen, intent));
                 }
                 let places: Vec<_> = (next..end)
                     .map(|i| {
@@ -357,29 +410,43 @@ impl Executor<'_> {
         Ok(Some(IntentEnd::Done))
     }
 
-    /// Whether an intent's rows have just been found as planned, for this one request. With them those of the others are
-    /// looked at that wait for theirs: they often are of the same buyers, and read again for each they would take most of
-    /// the time.
-    async fn is_looked_at<'i>(
+    /// The rows of an intent where they have just been found as planned, for this one money step. With them those of
+    /// others are looked at that wait for theirs: they often are of the same buyers, and read again for each they would
+    /// take most of the time.
+    async fn look<'i>(
         &self,
         run: &Run<'_>,
         intent: &'i PlannedIntent,
         beside: impl Iterator<Item = &'i PlannedIntent>,
-    ) -> Result<bool> {
-        let just_now = |at: Instant| at.elapsed() < LOOK;
-        if run.looks.borrow_mut().remove(&intent.intent_id).is_some_and(just_now) {
-            return Ok(true);
+    ) -> Result<Option<Rc<Ledgers>>> {
+        let is_fresh = |at: &Instant| at.elapsed() < LOOK;
+        let looked = run.looks.borrow_mut().remove(&intent.intent_id);
+        if let Some((_, rows)) = looked.filter(|(at, _)| is_fresh(at)) {
+            return Ok(Some(rows));
         }
-        let asks_next = |other: &&PlannedIntent| {
+        let comes_next = |other: &&PlannedIntent| {
             let next = run.begun.borrow().leading(other).and_then(|from| other.steps.get(from));
-            next.is_some_and(asks_provider) && run.together.borrow().contains_key(&other.intent_id)
+            next.is_some_and(is_money) && run.together.borrow().contains_key(&other.intent_id)
         };
-        let all: Vec<_> = std::iter::once(intent).chain(beside.filter(asks_next)).collect();
-        let (_, mut as_planned) = self.as_planned(run, &all).await?;
+        let all: Vec<_> = std::iter::once(intent).chain(beside.filter(comes_next)).take(LOOKED_AT).collect();
+        let (rows, mut as_planned) = self.as_planned(run, &all).await?;
+        let (now, rows) = (Instant::now(), Rc::new(rows));
         let is_so = as_planned.remove(&intent.intent_id);
-        let now = Instant::now();
-        run.looks.borrow_mut().extend(as_planned.into_iter().map(|other| (other, now)));
-        Ok(is_so)
+        let mut looks = run.looks.borrow_mut();
+        looks.retain(|_, (at, _)| is_fresh(at));
+        looks.extend(as_planned.into_iter().map(|other| (other, (now, rows.clone()))));
+        Ok(is_so.then_some(rows))
+    }
+
+    /// All rows of the charge of a money step's payment, as they are now; the payment is among those that were read.
+    async fn charge_now(&self, at: Place<'_>, read: &[Payment]) -> Result<Vec<Payment>> {
+        let id = &at.step().id;
+        let payment =
+            read.iter().find(|p| p.tenant_id == at.intent.tenant_id && RowId::from(&p.payment_id) == *id);
+        match payment {
+            Some(payment) => self.store.rows_of_charge(payment).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Reads an intent's rows anew and holds them against the plan, our own moves undone
@@ -401,6 +468,9 @@ impl Executor<'_> {
         let mut newer: Option<Begun> = None;
         for _ in 0..MOVING {
             let fresh = self.store.read_intents([intent]).await?;
+            if newer.is_none() {
+                self.learn_of(&plan.plan_id, &[intent], &fresh, begun).await?;
+            }
             let (checked, known) = {
                 let begun = begun.borrow();
                 let known = newer.as_ref().unwrap_or(&begun);
@@ -409,13 +479,12 @@ impl Executor<'_> {
             let differences = match checked {
                 Ok(as_seen) => {
                     // What another process has done is known from now on.
-                    let records = newer.into_iter().flat_map(|newer| newer.of_intent.into_values().flatten());
-                    records.for_each(|record| begun.borrow_mut().add(&record));
+                    begun.borrow_mut().learn(newer.unwrap_or_default());
                     return Ok(Ok(as_seen));
                 }
                 Err(differences) => differences,
             };
-            let now = Begun::of(self.store.steps_of_plan(&plan.plan_id).await?);
+            let now = self.begun_around(&plan.plan_id, intent, &fresh).await?;
             if let Some(refused) = refusal(now.records(intent)) {
                 return Ok(Err(refused));
             }
@@ -434,16 +503,16 @@ impl Executor<'_> {
     }
 
     /// The request that leaves in the transaction of its first leg, where the payment's provider has it
-    /// so. How the intent ends instead, where nothing may be asked about the charge now.
+    /// so; all rows of its charge are among these. How the intent ends instead, where nothing may be asked about the charge now.
     pub(super) fn leaving(
         &self,
         first: Place<'_>,
-        as_seen: &Ledgers,
+        payments: &[Payment],
     ) -> Result<std::result::Result<Option<OutboxRequest>, IntentEnd>> {
         let second = Place { position: first.position + 1, ..first };
         let record = self.wanted(second, None, false);
         let conflict = |why: String| Ok(Err(IntentEnd::Conflict(vec![why])));
-        let payments = || as_seen.payments.iter().filter(|p| p.tenant_id == record.tenant_id);
+        let payments = || payments.iter().filter(|p| p.tenant_id == record.tenant_id);
         let Some(payment) = payments().find(|p| RowId::from(&p.payment_id) == first.step().id) else {
             return conflict(format!("payment {} is gone", first.step().id));
         };
@@ -474,84 +543,6 @@ impl Executor<'_> {
     }
 }
 
-/// What has been begun of a plan, by intent and by row.
-#[derive(Default)]
-pub(super) struct Begun {
-    of_intent: HashMap<String, Vec<StepRecord>>,
-    /// What was moved, in the order of time.
-    on_row: HashMap<(Ledger, TenantId, RowId), Vec<OwnMove>>,
-}
-
-impl Begun {
-    fn of(records: Vec<StepRecord>) -> Self {
-        let mut begun = Self::default();
-        for record in records {
-            begun.add_moves(&record);
-            begun.of_intent.entry(record.intent_id.clone()).or_default().push(record);
-        }
-        begun
-    }
-
-    /// Adds a record, in the place of what was known of its step.
-    fn add(&mut self, record: &StepRecord) {
-        let records = self.of_intent.entry(record.intent_id.clone()).or_default();
-        match records.iter_mut().find(|r| r.step_key == record.step_key) {
-            Some(known) if known.state.is_done() => return,
-            Some(known) => *known = record.clone(),
-            None => records.push(record.clone()),
-        }
-        self.add_moves(record);
-    }
-
-    fn add_moves(&mut self, record: &StepRecord) {
-        if let Some(own) = own_move(record) {
-            let row = (own.ledger, own.tenant_id.clone(), own.id.clone());
-            self.on_row.entry(row).or_default().push(own);
-        }
-    }
-
-    pub(super) fn records(&self, intent: &PlannedIntent) -> &[StepRecord] {
-        self.of_intent.get(&intent.intent_id).map_or(&[], Vec::as_slice)
-    }
-
-    /// How many of an intent's first steps are done, where nothing else of it is begun.
-    pub(super) fn leading(&self, intent: &PlannedIntent) -> Option<usize> {
-        let records = self.records(intent);
-        let is_done = |step: &&Step| records.iter().any(|r| r.step_key == step.step_key && r.state.is_done());
-        let leading = intent.steps.iter().take_while(is_done).count();
-        (leading == records.len()).then_some(leading)
-    }
-
-    /// How many of an intent's steps are done.
-    fn done(&self, intent: &PlannedIntent) -> usize {
-        let records = self.records(intent);
-        let is_done = |key: &str| records.iter().any(|r| r.step_key == key && r.state.is_done());
-        intent.steps.iter().filter(|step| is_done(&step.step_key)).count()
-    }
-
-    /// What we moved of these rows.
-    pub(super) fn moves_on(&self, rows: &Ledgers) -> Vec<OwnMove> {
-        ids(rows)
-            .filter_map(|(ledger, tenant_id, id, _)| self.on_row.get(&(ledger, tenant_id.clone(), id)))
-            .flatten()
-            .cloned()
-            .collect()
-    }
-}
-
-/// Each row of some ledgers: where it lies and what it is called.
-pub(super) fn ids(rows: &Ledgers) -> impl Iterator<Item = (Ledger, &TenantId, RowId, Shard)> {
-    let orders =
-        rows.orders.iter().map(|r| (Ledger::Orders, &r.tenant_id, RowId::from(&r.order_id), r.shard));
-    let payments =
-        rows.payments.iter().map(|r| (Ledger::Payments, &r.tenant_id, RowId::from(&r.payment_id), r.shard));
-    let holds =
-        rows.inventory.iter().map(|r| (Ledger::Inventory, &r.tenant_id, RowId::from(&r.hold_id), r.shard));
-    let messages =
-        rows.messages.iter().map(|r| (Ledger::Messages, &r.tenant_id, RowId::from(&r.message_id), r.shard));
-    orders.chain(payments).chain(holds).chain(messages)
-}
-
 /// How an intent ends one of whose requests the provider has refused for good.
 fn refusal(records: &[StepRecord]) -> Option<IntentEnd> {
     let failed = records.iter().find(|r| r.state == StepState::Failed)?;
@@ -563,8 +554,8 @@ fn refusal(records: &[StepRecord]) -> Option<IntentEnd> {
 pub(super) type Shards = HashMap<(Ledger, RowId), Shard>;
 
 fn shards(fresh: &Ledgers, intent: &PlannedIntent) -> Shards {
-    ids(fresh)
-        .filter(|(_, tenant_id, ..)| **tenant_id == intent.tenant_id)
-        .map(|(ledger, _, id, shard)| ((ledger, id), shard))
+    each_row(fresh)
+        .filter(|at| *at.tenant_id == intent.tenant_id)
+        .map(|At { ledger, id, shard, .. }| ((ledger, id), shard))
         .collect()
 }

@@ -91,7 +91,7 @@ impl Executor<'_> {
     /// Learns what became of one request, which this worker has claimed; in words, and whether it ended.
     async fn settle_request(&self, saved: &SavedPlan, record: StepRecord) -> Result<(String, bool)> {
         let watch: &super::Tell<'_> = &|_| std::ops::ControlFlow::Continue(());
-        must_be_planned(&saved.plan, &record)?;
+        must_be_planned(&saved.plan.intents, &record)?;
         let Some(request) = self.request(&record).await? else {
             let why = gone(&record);
             self.release(record, &why, Event::Conflict).await?;

@@ -10,10 +10,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use rayon::prelude::*;
 use tokio::time::Instant;
 
 use super::Executor;
-use super::apply::{Begun, Run, Shards, ids};
+use super::apply::{Run, Shards};
+use super::begun::{At, Begun, each_row};
 use super::money::{asks_provider, is_money};
 use super::moves::{Place, after_move, entry, version_of};
 use crate::core::ids::*;
@@ -104,6 +106,7 @@ impl Executor<'_> {
             let Some(first) = ready.first() else { break };
             let read_at = Instant::now();
             let (mut is_old, mut is_left) = (false, false);
+            let _turn = run.turn.lock().await;
             let moved = self
                 .store
                 .journal()
@@ -144,14 +147,15 @@ impl Executor<'_> {
         intents: &[&PlannedIntent],
     ) -> Result<(Ledgers, HashSet<String>)> {
         let mut rows = self.store.read_intents(intents.iter().copied()).await?;
+        self.learn_of(&run.plan.plan_id, intents, &rows, &run.begun).await?;
         let own = run.begun.borrow().moves_on(&rows);
         undo(&mut rows, &own);
         let joined = Joined::new(&rows, &run.plan.policy, run.plan.as_of);
         let recheck = Recheck::new(&joined);
-        let is_as_planned = |intent: &&&PlannedIntent| {
-            recheck.compare(intent, &run.plan.policy, run.plan.as_of, run.evidence).is_ok()
-        };
-        let as_planned = intents.iter().filter(is_as_planned).map(|i| i.intent_id.clone()).collect();
+        let (Plan { policy, as_of, .. }, evidence) = (run.plan, run.evidence);
+        let is_as_planned =
+            |intent: &&&PlannedIntent| recheck.compare(intent, policy, *as_of, evidence).is_ok();
+        let as_planned = intents.par_iter().filter(is_as_planned).map(|i| i.intent_id.clone()).collect();
         Ok((rows, as_planned))
     }
 
@@ -160,8 +164,9 @@ impl Executor<'_> {
     async fn ready<'i>(&self, run: &Run<'_>, stretches: &[Stretch<'i>]) -> Result<Vec<Ready<'i>>> {
         let intents: Vec<_> = stretches.iter().map(|stretch| stretch.intent).collect();
         let (rows, as_planned) = self.as_planned(run, &intents).await?;
-        let shards: HashMap<(Ledger, &TenantId, RowId), Shard> =
-            ids(&rows).map(|(ledger, tenant_id, id, shard)| ((ledger, tenant_id, id), shard)).collect();
+        let shards: HashMap<(Ledger, &TenantId, RowId), Shard> = each_row(&rows)
+            .map(|At { ledger, tenant_id, id, shard, .. }| ((ledger, tenant_id, id), shard))
+            .collect();
         let payments: HashMap<(&TenantId, RowId), &Payment> =
             rows.payments.iter().map(|p| ((&p.tenant_id, RowId::from(&p.payment_id)), p)).collect();
         let mut ready = Vec::new();
@@ -189,7 +194,7 @@ impl Executor<'_> {
                 let is_taken = charge.is_some_and(|charge| !charges.insert(charge));
                 let at = Place { plan: run.plan, intent, position };
                 let is_open = !matches!(self.open_request(at).await, Ok(None));
-                if is_taken || is_open || !matches!(self.leaving(at, &rows), Ok(Ok(None))) {
+                if is_taken || is_open || !matches!(self.leaving(at, &rows.payments), Ok(Ok(None))) {
                     continue 'stretches;
                 }
             }

@@ -3,6 +3,7 @@
 //! another key.
 
 pub mod apply;
+mod begun;
 pub mod child;
 pub mod command;
 pub mod converge;

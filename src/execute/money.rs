@@ -72,8 +72,8 @@ impl Executor<'_> {
             other => return stopped(refused_claim(other)),
         };
         match record.plan_id == at.plan.plan_id {
-            true => must_be_planned(at.plan, &record)?,
-            false => must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?,
+            true => must_be_planned([at.intent], &record)?,
+            false => must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan.intents, &record)?,
         }
         let Some(request) = self.request(&record).await? else { return self.without_row(record).await };
         if let Some(why) = self.other_way(&record, &request)? {

@@ -467,12 +467,14 @@ impl Executor<'_> {
     }
 }
 
-/// Refuses a request that is not what its plan decided: whoever changed what is recorded of it would
+/// Refuses a request that is not what its plan decided, of which these are the intents: whoever changed what is recorded of it would
 /// change what is sent. The plan's own digest was looked at when it was read.
-pub(super) fn must_be_planned(plan: &Plan, record: &StepRecord) -> Result<()> {
-    let planned = plan
-        .intents
-        .iter()
+pub(super) fn must_be_planned<'i>(
+    intents: impl IntoIterator<Item = &'i PlannedIntent>,
+    record: &StepRecord,
+) -> Result<()> {
+    let planned = intents
+        .into_iter()
         .filter(|i| i.intent_id == record.intent_id && i.tenant_id == record.tenant_id)
         .flat_map(|i| &i.steps)
         .find(|s| s.step_key == record.step_key);

@@ -36,7 +36,7 @@ impl Executor<'_> {
             ))
             .hint(format!("onefold apply {} goes on with it", record.plan_id)));
         }
-        must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan, &record)?;
+        must_be_planned(&self.store.plan_by_id(&record.plan_id).await?.plan.intents, &record)?;
         let record = match self.claim_begun(self.as_ours(record)).await? {
             Claim::Sent(record) => record,
             Claim::Done(record) => return Ok((format!("it is {} already", record.state), true)),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::journal::{Entry, Event};
-use super::plans::SavedPlan;
+use super::plans::{PlanParts, SavedPlan};
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store, Transaction};
 use crate::core::approval::{Approval, ApprovalRule, Person};
 use crate::core::money::Currency;
-use crate::core::plan::{Plan, refunds};
+use crate::core::plan::Plan;
+use crate::core::tally::Tally;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 
@@ -90,21 +91,23 @@ impl Store {
         Ok(rule.and(&saved.approval).and(&self.standing_rule_on(on).await?.rule))
     }
 
-    /// Why a plan needs an approval by a rule, beside what other plans give back; `None` where it needs none.
+    /// Why a plan, which comes to `all`, needs an approval by a rule, beside what other plans give back; `None` where it needs none.
     pub async fn why_approved(
         &self,
         plan: &Plan,
+        all: &Tally,
         rule: &ApprovalRule,
         now: Timestamp,
     ) -> Result<Option<String>> {
         let mut connection = self.journal().connection().await?;
-        self.why_approved_on(&mut connection, plan, rule, now).await
+        self.why_approved_on(&mut connection, plan, all, rule, now).await
     }
 
     async fn why_approved_on(
         &self,
         on: &mut Connection,
         plan: &Plan,
+        all: &Tally,
         rule: &ApprovalRule,
         now: Timestamp,
     ) -> Result<Option<String>> {
@@ -112,7 +115,7 @@ impl Store {
             Some(_) => self.given_back_on(on, plan, now.minus(rule.within)).await?,
             None => BTreeMap::new(),
         };
-        Ok(rule.why(plan, &before))
+        Ok(rule.why(all, &before))
     }
 
     /// What other plans give back that were begun since then, or under the same freeze, by currency, in minor units.
@@ -129,17 +132,15 @@ impl Store {
             .bind("freeze_id", but.freeze_id.as_deref());
         let statement = journal.statement(&self.queries, "plans/begun_beside", &values)?;
         let mut sums = BTreeMap::new();
-        // One by one: a plan may be large.
         for row in journal.fetch(on, &statement).await? {
-            let other = self.decode_on(on, &row).await?.plan;
-            for (currency, sum) in refunds(other.intents.iter().flat_map(|intent| &intent.steps)) {
+            for (currency, sum) in PlanParts::of(self, &row)?.tally_on(on).await?.refunds() {
                 *sums.entry(currency).or_default() += sum;
             }
         }
         Ok(sums)
     }
 
-    /// The approval that a plan needs and has, by this rule and those of [`Store::rule_over`]; `None` where it needs
+    /// The approval that a plan, which comes to `all`, needs and has, by this rule and those of [`Store::rule_over`]; `None` where it needs
     /// none, as one that is begun.
     ///
     /// # Errors
@@ -147,17 +148,19 @@ impl Store {
     pub async fn must_be_approved(
         &self,
         saved: &SavedPlan,
+        all: &Tally,
         rule: &ApprovalRule,
         now: Timestamp,
     ) -> Result<Option<Approval>> {
         let mut connection = self.journal().connection().await?;
-        self.must_be_approved_on(&mut connection, saved, rule, now).await
+        self.must_be_approved_on(&mut connection, saved, all, rule, now).await
     }
 
     async fn must_be_approved_on(
         &self,
         on: &mut Connection,
         saved: &SavedPlan,
+        all: &Tally,
         rule: &ApprovalRule,
         now: Timestamp,
     ) -> Result<Option<Approval>> {
@@ -167,7 +170,7 @@ impl Store {
         }
         let plan = &saved.plan;
         let rule = self.rule_over_on(on, saved, rule).await?;
-        let Some(why) = self.why_approved_on(on, plan, &rule, now).await? else { return Ok(None) };
+        let Some(why) = self.why_approved_on(on, plan, all, &rule, now).await? else { return Ok(None) };
         let approvals = self.approvals_on(on, &plan.digest).await?;
         if let Some(approval) = rule.given(&plan.digest, saved.maker.as_ref(), &approvals) {
             return Ok(Some(approval.clone()));
@@ -195,12 +198,13 @@ impl Store {
                 // So that of two that are begun at once, each small enough, the second knows of the first.
                 let hold = journal.statement(&self.queries, "plans/hold_begins", &Values::new())?;
                 journal.execute(tx, &hold).await?;
-                let saved = self.plan_on(tx, plan_id).await?;
-                self.must_be_as_told(tx, &saved).await?;
-                if saved.begun_at.is_some() {
+                let mut parts = self.parts_on(tx, plan_id).await?;
+                self.must_be_as_told(tx, &parts.saved).await?;
+                if parts.saved.begun_at.is_some() {
                     return self.fence_plan(tx, plan_id).await;
                 }
-                let note = match self.must_be_approved_on(tx, &saved, rule, now).await? {
+                let all = parts.tally_on(tx).await?;
+                let note = match self.must_be_approved_on(tx, &parts.saved, &all, rule, now).await? {
                     Some(approval) => format!("approved by {}", approval.by),
                     None => "needs no approval".to_owned(),
                 };

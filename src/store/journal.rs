@@ -1,6 +1,7 @@
 //! The append-only journal: who did what to which row, and why. Each entry is written in the same
 //! transaction as the change that it tells of, wherever both share a database.
 
+use futures_util::TryStreamExt as _;
 use serde::Serialize;
 
 use super::rows::Reader;
@@ -234,6 +235,15 @@ impl Store {
 
     /// What the journal knows of the ledgers' rows, for the core's rules.
     pub async fn evidence(&self) -> Result<Evidence> {
+        self.evidence_with(&Values::new()).await
+    }
+
+    /// As [`Store::evidence`], without the steps of one plan: what it was made by is not changed by what it does.
+    pub async fn evidence_beside(&self, plan_id: &str) -> Result<Evidence> {
+        self.evidence_with(&Values::new().bind("but_plan", plan_id)).await
+    }
+
+    async fn evidence_with(&self, values: &Values) -> Result<Evidence> {
         let mut evidence = Evidence::default();
         let journal = self.journal();
         let mut connection = journal.connection().await?;
@@ -241,10 +251,13 @@ impl Store {
         for row in journal.fetch(&mut connection, &statement).await? {
             note_entry(&mut evidence, decode(&row)?);
         }
-        let statement = journal.statement(&self.queries, "steps/ended", &Values::new())?;
-        for row in journal.fetch(&mut connection, &statement).await? {
+        // One by one: there may be as many as all plans had.
+        let statement = journal.statement(&self.queries, "steps/ended", values)?;
+        let mut steps = journal.stream(&mut connection, &statement);
+        while let Some(row) = steps.try_next().await? {
             super::steps::note_step(&mut evidence, &super::steps::decode(&row)?);
         }
+        drop(steps);
         Ok(evidence)
     }
 }

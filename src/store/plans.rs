@@ -1,5 +1,9 @@
 //! Saved plans: written once, superseded or ended, never changed.
 
+use std::collections::VecDeque;
+
+use sha2::{Digest as _, Sha256};
+
 use super::freezes::json;
 use super::journal::{Entry, Event};
 use super::rows::Reader;
@@ -9,8 +13,9 @@ use crate::core::approval::{ApprovalRule, Person};
 use crate::core::evidence::KeepOverride;
 use crate::core::ids::*;
 use crate::core::plan::{Plan, PlannedIntent};
-use crate::core::plan_text::IntentTexts;
+use crate::core::plan_text::{IntentTexts, PlanDigest};
 use crate::core::status::{Ledger, status_type};
+use crate::core::tally::Tally;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
 
@@ -219,14 +224,27 @@ impl Store {
 
     /// As [`Store::plan_by_id`], in a transaction.
     pub(super) async fn plan_on(&self, on: &mut Connection, plan_id: &str) -> Result<SavedPlan> {
+        self.parts_on(on, plan_id).await?.whole(on).await
+    }
+
+    /// A saved plan by its id, to be read part by part.
+    ///
+    /// # Errors
+    /// As [`Store::plan_by_id`] has them; that it is what was decided turns out where its first reading ends.
+    pub async fn parts_of_plan(&self, plan_id: &str) -> Result<PlanParts<'_>> {
+        let mut connection = self.journal().connection().await?;
+        self.parts_on(&mut connection, plan_id).await
+    }
+
+    /// As [`Store::parts_of_plan`], in a transaction.
+    pub(super) async fn parts_on(&self, on: &mut Connection, plan_id: &str) -> Result<PlanParts<'_>> {
         let values = Values::new().bind("plan_id", plan_id);
         let statement = self.journal().statement(&self.queries, "plans/by_id", &values)?;
-        let rows = self.journal().fetch(on, &statement).await?;
-        let Some(row) = rows.first() else {
-            return Err(Error::usage(format!("there is no plan {plan_id}"))
-                .hint("`onefold status` lists the newest ones"));
-        };
-        self.decode_on(on, row).await
+        match self.journal().fetch(on, &statement).await?.first() {
+            Some(row) => PlanParts::of(self, row),
+            None => Err(Error::usage(format!("there is no plan {plan_id}"))
+                .hint("`onefold status` lists the newest ones")),
+        }
     }
 
     /// Every plan of a freeze, whatever became of it, the newest first.
@@ -241,47 +259,9 @@ impl Store {
         let statement = self.journal().statement(&self.queries, "plans/of_freeze", &values)?;
         let mut plans = Vec::new();
         for row in self.journal().fetch(on, &statement).await? {
-            plans.push(self.decode_on(on, &row).await?);
+            plans.push(PlanParts::of(self, &row)?.whole(on).await?);
         }
         Ok(plans)
-    }
-
-    /// A saved plan with its intents, from its row.
-    ///
-    /// # Errors
-    /// As [`Store::plan_by_id`] has them of what was changed.
-    pub(super) async fn decode_on(&self, on: &mut Connection, row: &sqlx::any::AnyRow) -> Result<SavedPlan> {
-        let mut plan = decode_head(row)?;
-        let journal = self.journal();
-        let mut next = 0_i64;
-        loop {
-            let values = Values::new().bind("plan_id", plan.plan_id.as_str()).bind("next", next);
-            let parts = journal.fetch(on, &journal.statement(&self.queries, "plans/parts", &values)?).await?;
-            let Some(last) = parts.last() else { break };
-            next = Reader::new(last, "onefold_plan_parts").int("part")? + 1;
-            for part in &parts {
-                let r = Reader::new(part, "onefold_plan_parts");
-                let list = format!("[{}]", r.needed("intents")?);
-                let intents: Vec<PlannedIntent> =
-                    serde_json::from_str(&list).map_err(|e| r.bad("intents", e))?;
-                plan.intents.extend(intents);
-            }
-        }
-        if !plan.digest_matches() {
-            return Err(changed(&plan.plan_id, "its digest does not match"));
-        }
-        let r = Reader::new(row, "onefold_plans");
-        let person = r.text("os_user")?.zip(r.text("login")?);
-        let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();
-        Ok(SavedPlan {
-            plan,
-            state: r.parsed("state")?,
-            superseded_by: r.text("superseded_by")?,
-            made_by: r.needed("made_by")?,
-            maker: person.map(|(os_user, login)| Person { os_user, login }),
-            approval: approval.map_err(|e| r.bad("approval", e))?.unwrap_or_default(),
-            begun_at: r.time_or_null("begun_at_us")?,
-        })
     }
 
     /// The heads of the newest plans, the newest first.
@@ -319,6 +299,129 @@ impl Store {
                 Ok(())
             })
             .await
+    }
+}
+
+/// A saved plan that is read part by part, once or several times: all intents of a large one take much room.
+pub struct PlanParts<'s> {
+    store: &'s Store,
+    /// Without its intents.
+    pub saved: SavedPlan,
+    /// Those that it was saved with before intents had rows of their own.
+    older: Vec<PlannedIntent>,
+    /// What was fetched and not given yet.
+    waiting: VecDeque<String>,
+    /// The part to be fetched next.
+    next: i64,
+    /// What the first reading saw of each part. What it reads is proven by the plan's digest at its end, and what a later one
+    /// reads by these.
+    seals: Vec<[u8; 32]>,
+    /// Of the first reading, while it lasts.
+    digest: Option<PlanDigest>,
+    /// How many parts were given in this reading.
+    given: usize,
+}
+
+impl<'s> PlanParts<'s> {
+    pub(super) fn of(store: &'s Store, row: &sqlx::any::AnyRow) -> Result<Self> {
+        let mut plan = decode_head(row)?;
+        let r = Reader::new(row, "onefold_plans");
+        let person = r.text("os_user")?.zip(r.text("login")?);
+        let approval = r.text("approval")?.map(|text| serde_json::from_str(&text)).transpose();
+        let older = std::mem::take(&mut plan.intents);
+        let mut digest = PlanDigest::new(plan.as_of);
+        older.iter().for_each(|intent| digest.intent(intent));
+        let saved = SavedPlan {
+            plan,
+            state: r.parsed("state")?,
+            superseded_by: r.text("superseded_by")?,
+            made_by: r.needed("made_by")?,
+            maker: person.map(|(os_user, login)| Person { os_user, login }),
+            approval: approval.map_err(|e| r.bad("approval", e))?.unwrap_or_default(),
+            begun_at: r.time_or_null("begun_at_us")?,
+        };
+        let (waiting, seals) = (VecDeque::new(), Vec::new());
+        Ok(Self { store, saved, older, waiting, next: 0, seals, digest: Some(digest), given: 0 })
+    }
+
+    /// The intents of the next part, in the plan's order; `None` behind the last one. After that it begins anew.
+    ///
+    /// # Errors
+    /// Refused, where what is saved is no longer what was decided. Of the first reading this is known only when it has come
+    /// to its end: until then nothing may be done by what it gives.
+    pub async fn next(&mut self) -> Result<Option<Vec<PlannedIntent>>> {
+        let mut connection = self.store.journal().connection().await?;
+        self.next_on(&mut connection).await
+    }
+
+    /// As [`PlanParts::next`], in a transaction.
+    pub(super) async fn next_on(&mut self, on: &mut Connection) -> Result<Option<Vec<PlannedIntent>>> {
+        if self.next == 0 && !self.older.is_empty() {
+            self.next = 1;
+            return Ok(Some(self.older.clone()));
+        }
+        if self.waiting.is_empty() {
+            self.fetch(on).await?;
+        }
+        let Some(text) = self.waiting.pop_front() else { return self.end().map(|()| None) };
+        let seal: [u8; 32] = Sha256::digest(&text).into();
+        match &mut self.digest {
+            Some(digest) => {
+                digest.piece(&text);
+                self.seals.push(seal);
+            }
+            None if self.seals.get(self.given) == Some(&seal) => {}
+            None => return Err(changed(&self.saved.plan.plan_id, "a part of it has changed just now")),
+        }
+        self.given += 1;
+        let intents = serde_json::from_str(&format!("[{text}]"))
+            .map_err(|e| changed(&self.saved.plan.plan_id, &format!("its intents cannot be read: {e}")))?;
+        Ok(Some(intents))
+    }
+
+    async fn fetch(&mut self, on: &mut Connection) -> Result<()> {
+        let journal = self.store.journal();
+        let values = Values::new().bind("plan_id", self.saved.plan.plan_id.as_str()).bind("next", self.next);
+        let statement = journal.statement(&self.store.queries, "plans/parts", &values)?;
+        for part in journal.fetch(on, &statement).await? {
+            let r = Reader::new(&part, "onefold_plan_parts");
+            self.next = r.int("part")? + 1;
+            self.waiting.push_back(r.needed("intents")?);
+        }
+        Ok(())
+    }
+
+    /// Ends a reading.
+    fn end(&mut self) -> Result<()> {
+        let Plan { plan_id, digest, live_orders, policy, scope, sums, .. } = &self.saved.plan;
+        let is_whole = match self.digest.take() {
+            Some(read) => read.end(*live_orders, policy, scope, sums) == *digest,
+            None => self.given == self.seals.len(),
+        };
+        if !is_whole {
+            return Err(changed(plan_id, "its digest does not match"));
+        }
+        (self.next, self.given) = (0, 0);
+        Ok(())
+    }
+
+    /// What it comes to.
+    pub(super) async fn tally_on(&mut self, on: &mut Connection) -> Result<Tally> {
+        let mut tally = Tally::default();
+        while let Some(intents) = self.next_on(on).await? {
+            intents.iter().for_each(|intent| tally.add(intent));
+        }
+        Ok(tally)
+    }
+
+    /// With all its intents.
+    async fn whole(mut self, on: &mut Connection) -> Result<SavedPlan> {
+        let mut all = Vec::new();
+        while let Some(intents) = self.next_on(on).await? {
+            all.extend(intents);
+        }
+        self.saved.plan.intents = all;
+        Ok(self.saved)
     }
 }
 

@@ -199,6 +199,42 @@ impl Store {
         self.steps("steps/of_plan", &Values::new().bind("plan_id", plan_id)).await
     }
 
+    /// Those of some keys that a plan has begun or ended, in the order of their intents.
+    pub async fn steps_of_keys(&self, plan_id: &str, keys: &[&str]) -> Result<Vec<StepRecord>> {
+        let mut found = Vec::new();
+        for keys in keys.chunks(BATCH) {
+            let list: Vec<_> = keys.iter().map(ToString::to_string).collect();
+            let values = Values::new().bind("plan_id", plan_id).bind("step_keys", list);
+            found.extend(self.steps("steps/of_keys", &values).await?);
+        }
+        Ok(found)
+    }
+
+    /// The steps on these rows of a tenant, whatever their ledger, that a plan has begun or ended, in the order of their
+    /// intents.
+    pub async fn steps_of_rows(
+        &self,
+        plan_id: &str,
+        tenant_id: &TenantId,
+        ids: &[&RowId],
+    ) -> Result<Vec<StepRecord>> {
+        let mut found = Vec::new();
+        for ids in ids.chunks(BATCH) {
+            let list: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            let values = Values::new()
+                .bind("plan_id", plan_id)
+                .bind("tenant_id", tenant_id.as_str())
+                .bind("row_ids", list);
+            found.extend(self.steps("steps/of_rows", &values).await?);
+        }
+        Ok(found)
+    }
+
+    /// Whether anything of a plan was begun.
+    pub async fn is_begun(&self, plan_id: &str) -> Result<bool> {
+        Ok(!self.steps("steps/one_of_plan", &Values::new().bind("plan_id", plan_id)).await?.is_empty())
+    }
+
     /// The steps on one row, in the order of time.
     pub async fn steps_of_row(
         &self,

@@ -86,7 +86,10 @@ on_every_database! {
         let (worker, providers) = (alone.worker(), providers(Sandbox::well_behaved(&store)));
         let mut watch = |_: Moment<'_>| ControlFlow::Continue(());
         let applied = executor_with(&store, &providers, &worker)
-            .apply(&alone.plan, &alone.plan.with_steps(), &alone.freeze, &slowly, &mut watch)
+            .begin(&alone.plan, &alone.freeze)
+            .await
+            .unwrap()
+            .carry_out(&alone.plan.with_steps(), &slowly, &mut watch)
             .await
             .unwrap();
         assert!(applied.is_whole(), "{applied:?}");
@@ -116,7 +119,10 @@ on_every_database! {
             ControlFlow::Continue(())
         };
         let applied = executor_with(&store, &providers, &worker)
-            .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), &mut watch)
+            .begin(&night.plan, &night.freeze)
+            .await
+            .unwrap()
+            .carry_out(&night.plan.with_steps(), &Pace::alone(), &mut watch)
             .await
             .unwrap();
         assert!(applied.is_whole(), "{applied:?}");
@@ -168,7 +174,10 @@ on_every_database! {
             ControlFlow::Continue(())
         };
         let applied = executor_with(&store, &providers, &worker)
-            .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), &mut watch)
+            .begin(&night.plan, &night.freeze)
+            .await
+            .unwrap()
+            .carry_out(&night.plan.with_steps(), &Pace::alone(), &mut watch)
             .await
             .unwrap();
         let waits = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count();

@@ -29,8 +29,9 @@ async fn try_apply_as(
 ) -> Result<Vec<IntentEnd>> {
     let worker = living_worker(actor, freeze.token, name);
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
-    let applied =
-        executor(store, &worker).apply(plan, &plan.with_steps(), freeze, &Pace::alone(), watch).await?;
+    let executor = executor(store, &worker);
+    let applying = executor.begin(plan, freeze).await?;
+    let applied = applying.carry_out(&plan.with_steps(), &Pace::alone(), watch).await?;
     Ok(applied.intents.into_iter().map(|(_, end)| end).collect())
 }
 

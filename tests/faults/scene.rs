@@ -164,7 +164,9 @@ impl<'s> Night<'s> {
     ) -> Result<Applied> {
         let worker = self.worker();
         executor_with(self.store, providers, &worker)
-            .apply(&self.plan, &self.plan.with_steps(), &self.freeze, &Pace::alone(), &mut watch)
+            .begin(&self.plan, &self.freeze)
+            .await?
+            .carry_out(&self.plan.with_steps(), &Pace::alone(), &mut watch)
             .await
     }
 

@@ -79,7 +79,10 @@ async fn end_through(night: &Night<'_>, providers: &Providers<'_>) -> IntentEnd 
     };
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
     let applied = executor
-        .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), watch)
+        .begin(&night.plan, &night.freeze)
+        .await
+        .unwrap()
+        .carry_out(&night.plan.with_steps(), &Pace::alone(), watch)
         .await
         .unwrap();
     applied.intents.into_iter().next_back().unwrap().1
@@ -112,7 +115,10 @@ fn another_applies(db: &Db, night: &Night<'_>) {
         };
         let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
         let applied = executor
-            .apply(&night.plan, &night.plan.with_steps(), &night.freeze, &Pace::alone(), watch)
+            .begin(&night.plan, &night.freeze)
+            .await
+            .unwrap()
+            .carry_out(&night.plan.with_steps(), &Pace::alone(), watch)
             .await
             .unwrap();
         assert!(matches!(applied.intents.last(), Some((_, IntentEnd::Unknown(_)))), "{applied:?}");

@@ -151,7 +151,8 @@ impl Operator<'_> {
         let token = freeze.token;
         let applied = self
             .with_executor(token, async |executor| {
-                executor.apply(&saved.plan, &saved.plan.with_steps(), &freeze, &Pace::alone(), watch).await
+                let applying = executor.begin(&saved.plan, &freeze).await?;
+                applying.carry_out(&saved.plan.with_steps(), &Pace::alone(), watch).await
             })
             .await?;
         if applied.is_whole() {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onefold::core::approval::{Approval, ApprovalRule, Person};
 use onefold::core::limits::add_stated;
 use onefold::core::plan::Plan;
+use onefold::core::tally::Tally;
 use onefold::core::time::Span;
 
 use crate::common::book::{Book, at};
@@ -43,7 +44,7 @@ fn person(os_user: &str, login: &str) -> Person {
 }
 
 fn why(rule: &ApprovalRule, plan: &Plan) -> String {
-    rule.why(plan, &BTreeMap::new()).unwrap_or_default()
+    rule.why(&Tally::of(&plan.intents), &BTreeMap::new()).unwrap_or_default()
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn what_is_required_depends_on_what_goes_back() {
 
 #[test]
 fn what_other_plans_give_back_counts() {
-    let plan = doubled().plan();
+    let plan = Tally::of(&doubled().plan().intents);
     let before = |minor: i128| BTreeMap::from([("CNY".parse().unwrap(), minor)]);
     let rule = over(&["CNY:20"]);
     assert_eq!(rule.why(&plan, &before(1000)), None);

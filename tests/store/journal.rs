@@ -5,8 +5,9 @@ use onefold::core::ids::*;
 use onefold::core::plan_text::IntentTexts;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
+use onefold::error::Error;
 use onefold::store::journal::{Entry, Event, Search};
-use onefold::store::plans::{KeepChanges, PlanState};
+use onefold::store::plans::{KeepChanges, PlanParts, PlanState};
 
 use crate::common::book::{Book, at};
 use crate::common::databases::at_once;
@@ -125,6 +126,44 @@ on_every_database! {
         assert_eq!(IntentTexts::of(&plan.intents).pieces().count(), 20);
         store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
         assert!(store.plan_by_id("PL-1").await.unwrap().plan == plan);
+    }
+
+    async fn a_plan_that_changes_between_two_readings_is_refused(db) {
+        let store = db.store().await;
+        let mut book = Book::new();
+        book.bought("O-1", 0);
+        let mut decided = book.make().unwrap();
+        decided.intents = vec![decided.intents[0].clone(); 6000];
+        let plan = decided.into_plan("PL-1".to_owned(), at(0), None);
+        let pieces = IntentTexts::of(&plan.intents).pieces().count();
+        assert!(pieces > 1, "{pieces}");
+        store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
+        let read = async |parts: &mut PlanParts<'_>| {
+            let mut intents = Vec::new();
+            while let Some(part) = parts.next().await? {
+                intents.extend(part);
+            }
+            Ok::<_, Error>(intents)
+        };
+        let mut parts = store.parts_of_plan("PL-1").await.unwrap();
+        assert!(parts.saved.plan == plan.without_intents());
+        for _ in 0..2 {
+            assert!(read(&mut parts).await.unwrap() == plan.intents);
+        }
+        let last = pieces - 1;
+        // Not a word of what it says is another.
+        db.run(format!("UPDATE onefold_plan_parts SET intents = REPLACE(intents, '{{', '{{ ') WHERE part = {last}")).await;
+        let changed = read(&mut parts).await.unwrap_err();
+        assert!(changed.message.contains("PL-1 is not what was decided"), "{changed}");
+        let mut parts = store.parts_of_plan("PL-1").await.unwrap();
+        let changed = read(&mut parts).await.unwrap_err();
+        assert!(changed.message.contains("digest does not match"), "{changed}");
+        db.run(format!("UPDATE onefold_plan_parts SET intents = REPLACE(intents, '{{ ', '{{') WHERE part = {last}")).await;
+        let mut parts = store.parts_of_plan("PL-1").await.unwrap();
+        read(&mut parts).await.unwrap();
+        db.run(format!("UPDATE onefold_plan_parts SET plan_id = 'PL-2' WHERE part = {last}")).await;
+        let shorter = read(&mut parts).await.unwrap_err();
+        assert!(shorter.message.contains("PL-1 is not what was decided"), "{shorter}");
     }
 
     async fn a_newer_plan_of_a_freeze_supersedes_open_ones_whose_scope_it_meets(db) {
