@@ -6,12 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::Hash;
 
-use futures_util::TryStreamExt as _;
-use serde_json::Value as Json;
-
-use super::rows::{Buyer, LedgerRow, Reader, Row};
+use super::rows::{Buyer, LedgerRow, Reader, SessionRow};
 use super::sql::{Statement, Values, statements};
-use super::{BATCH, Connection, Database, Dialect, Store};
+use super::{BATCH, Connection, Database, Store};
 use crate::core::ids::*;
 use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment, Shard};
 use crate::core::plan::PlannedIntent;
@@ -96,11 +93,11 @@ impl Store {
     pub async fn each_payment(&self, mut take: impl FnMut(Payment)) -> Result<()> {
         for (shard, database) in self.shards(Ledger::Payments) {
             let statement = self.ledger_statement::<Payment>(database, "reads/everything", &Values::new())?;
-            let mut connection = database.connection().await?;
-            let mut rows = database.stream(&mut connection, &statement);
-            while let Some(row) = rows.try_next().await? {
-                take(Payment::decode((&row).into(), shard, &self.statuses)?);
-            }
+            let decode = |row: SessionRow<'_>| {
+                take(Payment::decode(row, shard, &self.statuses)?);
+                Ok(())
+            };
+            database.each_row(&statement, decode).await?;
         }
         Ok(())
     }
@@ -151,10 +148,11 @@ impl Store {
         let mut count = 0;
         for (_, database) in self.shards(Ledger::Orders) {
             let statement = self.ledger_statement::<Order>(database, "reads/count", &values)?;
-            let mut connection = database.connection().await?;
-            for row in database.fetch(&mut connection, &statement).await? {
-                count += Reader::new(&row, "reads/count").int("counted")?;
-            }
+            let add = |row: SessionRow<'_>| {
+                count += Reader::new(row, "reads/count").int("counted")?;
+                Ok(())
+            };
+            database.each_row(&statement, add).await?;
         }
         Ok(count)
     }
@@ -166,8 +164,11 @@ impl Store {
     pub(super) async fn select<T: LedgerRow>(&self, file: &str, values: &Values) -> Result<Vec<T>> {
         let mut rows: Vec<T> = Vec::new();
         for (shard, database) in self.shards(T::LEDGER) {
-            let mut connection = database.connection().await?;
-            let found: Vec<T> = self.rows_on(&mut connection, shard, database, file, values).await?;
+            let found: Vec<T> = self.select_from(shard, database, file, values).await?;
+            if rows.is_empty() {
+                rows = found;
+                continue;
+            }
             let earlier: HashSet<_> = rows.iter().map(|r| (r.tenant_id(), r.row_id())).collect();
             if let Some(twice) = found.iter().find(|r| earlier.contains(&(r.tenant_id(), r.row_id()))) {
                 let (name, id, tenant) = (T::LEDGER.row_name(), twice.row_id(), twice.tenant_id());
@@ -183,6 +184,24 @@ impl Store {
     }
 
     /// Rows of one shard of a ledger.
+    pub(super) async fn select_from<T: LedgerRow>(
+        &self,
+        shard: Shard,
+        database: &Database,
+        file: &str,
+        values: &Values,
+    ) -> Result<Vec<T>> {
+        let statement = self.ledger_statement::<T>(database, file, values)?;
+        let mut rows = Vec::new();
+        let decode = |row: SessionRow<'_>| {
+            rows.push(T::decode(row, shard, &self.statuses)?);
+            Ok(())
+        };
+        database.each_row(&statement, decode).await?;
+        Ok(rows)
+    }
+
+    /// As [`Self::select_from`], within a transaction.
     pub(super) async fn rows_on<T: LedgerRow>(
         &self,
         on: &mut Connection,
@@ -192,18 +211,8 @@ impl Store {
         values: &Values,
     ) -> Result<Vec<T>> {
         let statement = self.ledger_statement::<T>(database, file, values)?;
-        let decode = |row: Row<'_>| T::decode(row, shard, &self.statuses);
-        // Of tables of ours, whose columns are known, and no more rows than fit into one.
-        let packs = database.dialect == Dialect::Sqlite
-            && !self.is_foreign_ledger(T::LEDGER)
-            && !["reads/everything", "reads/in_scope"].contains(&file);
-        if packs && let Ok(rows) = database.fetch(on, &statement.packed(T::COLUMNS)).await {
-            let packed = rows.first().map(|row| Reader::new(row, T::LEDGER).needed("packed")).transpose()?;
-            if let Some(Ok(rows)) = packed.map(|packed| serde_json::from_str::<Vec<Vec<Json>>>(&packed)) {
-                return rows.iter().map(|cells| decode(Row::Packed(T::COLUMNS, cells))).collect();
-            }
-        }
-        database.fetch(on, &statement).await?.iter().map(|row| decode(row.into())).collect()
+        let rows = database.fetch(on, &statement).await?;
+        rows.iter().map(|row| T::decode(row, shard, &self.statuses)).collect()
     }
 
     pub(super) fn ledger_statement<T: LedgerRow>(
@@ -565,7 +574,7 @@ impl<'a> Reading<'a> {
             let statement = self.store.ledger_statement::<T>(database, "reads/ids_of_orders", &values)?;
             let mut connection = database.connection().await?;
             for row in database.fetch(&mut connection, &statement).await? {
-                let id: RowId = Reader::new(&row, T::LEDGER).id("id")?;
+                let id: RowId = Reader::new(&row, T::LEDGER.as_str()).id("id")?;
                 let key = (tenant_id.clone(), id);
                 if !read.ids.contains(&key) {
                     missing.push(key.1.to_string());

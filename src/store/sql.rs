@@ -329,17 +329,6 @@ impl Statement {
         Self { sql: format!("{how}{}", self.sql), arguments: self.arguments.clone() }
     }
 
-    /// The same statement, whose rows come as one, a JSON array of arrays of these columns: SQLite's driver hands rows over
-    /// one by one from thread to thread, which takes longer than reading them.
-    pub(super) fn packed(&self, columns: &[&str]) -> Self {
-        let sql = format!(
-            "SELECT json_group_array(json_array({})) AS packed FROM (\n{}\n)",
-            columns.join(", "),
-            self.sql
-        );
-        Self { sql, arguments: self.arguments.clone() }
-    }
-
     pub(super) fn query(&self) -> sqlx::query::Query<'static, Any, AnyArguments> {
         fn add<'q, T: 'q + Encode<'q, Any> + Type<Any>>(
             query: sqlx::query::Query<'q, Any, AnyArguments>,
