@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 pub const MARK: &str = "onefold-check";
 
 /// Every read of a ledger, and of which ledgers.
-const READS: [(&str, &[Ledger]); 12] = {
+const READS: [(&str, &[Ledger]); 13] = {
     use Ledger::*;
     const ATTACHED: &[Ledger] = &[Payments, Inventory, Messages];
     [
@@ -35,6 +35,7 @@ const READS: [(&str, &[Ledger]); 12] = {
         ("reads/buyers_in_scope", &[Orders]),
         ("reads/buyers_of_orders", &[Orders]),
         ("reads/in_scope", ATTACHED),
+        ("reads/whose_in_scope", ATTACHED),
         ("reads/one_in_scope", &Ledger::ALL),
         ("reads/count", &[Orders]),
         ("reads/by_ids", &Ledger::ALL),
