@@ -1,5 +1,6 @@
--- Who bought what in a scope: (tenant, user, show), each once, of the rows that may be in it.
-SELECT DISTINCT tenant_id, user_id, show_id
+-- Who bought what in a scope: (tenant, user, show) of each row that may be in it. Not DISTINCT: where a collation folds
+-- case, that would take two for one.
+SELECT tenant_id, user_id, show_id
 FROM {ledger}
 WHERE 1 = 1
   AND tenant_id IN (:tenants) -- when tenants

@@ -1,13 +1,16 @@
 //! Connections to SQLite, PostgreSQL and MySQL/MariaDB, behind one type.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::{Any, AnyPool, Connection as _, Row as _};
+use tokio::sync::Semaphore;
 
+use super::rows::SessionRow;
+use super::session::Session;
 use super::sql::{Queries, Statement, Values};
 use super::transaction::{Chains, Transaction};
 use crate::error::{Error, Result};
@@ -95,6 +98,10 @@ pub const MAX_WORKERS: u32 = 16;
 #[derive(Clone, Debug)]
 pub struct Database {
     pool: AnyPool,
+    /// Sessions that nobody uses at the moment.
+    idle: Arc<Mutex<Vec<Session>>>,
+    /// A turn for each of those that may read at once.
+    readers: Arc<Semaphore>,
     pub dialect: Dialect,
     /// The URL as it may be printed.
     pub label: String,
@@ -177,7 +184,9 @@ impl Database {
             .connect(&url)
             .await
             .map_err(|e| cannot_connect(&label, dialect, &e))?;
-        Ok(Self { pool, dialect, label, has_copies: Arc::default(), chains: Arc::new(Chains::new()) })
+        let readers = Arc::new(Semaphore::new(connections as usize));
+        let chains = Arc::new(Chains::new());
+        Ok(Self { pool, idle: Arc::default(), readers, dialect, label, has_copies: Arc::default(), chains })
     }
 
     pub async fn connection(&self) -> Result<sqlx::pool::PoolConnection<Any>> {
@@ -246,7 +255,29 @@ impl Database {
         Ok(done)
     }
 
+    /// A session that nobody else uses: one that is at hand, or a new one.
+    pub(super) async fn session(&self) -> Result<Session> {
+        while let Some(mut session) = self.idle(Vec::pop) {
+            if session.is_alive().await {
+                return Ok(session);
+            }
+        }
+        Session::open(self).await.map_err(|e| self.failed(&e))
+    }
+
+    /// Puts a session at hand that has done its work well.
+    pub(super) fn give_back(&self, session: Session) {
+        self.idle(|idle| idle.push(session));
+    }
+
+    fn idle<T>(&self, change: impl FnOnce(&mut Vec<Session>) -> T) -> T {
+        change(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub async fn close(&self) {
+        for session in self.idle(std::mem::take) {
+            session.close().await;
+        }
         self.pool.close().await;
     }
 
@@ -276,6 +307,25 @@ impl Database {
 
     pub(super) async fn fetch(&self, on: &mut Connection, statement: &Statement) -> Result<Vec<AnyRow>> {
         statement.query().fetch_all(on).await.map_err(|e| self.failed(&e))
+    }
+
+    /// Hands over each row that a SELECT gives, outside a transaction, until the first error.
+    pub(super) async fn each_row(
+        &self,
+        select: &Statement,
+        mut take: impl FnMut(SessionRow<'_>) -> Result<()>,
+    ) -> Result<()> {
+        // It is never closed.
+        let _turn = self.readers.acquire().await;
+        let mut session = self.session().await?;
+        let mut taken = Ok(());
+        let goes_on = |row: SessionRow<'_>| {
+            taken = take(row);
+            taken.is_ok()
+        };
+        session.select(select, goes_on).await.map_err(|e| self.failed(&e))?;
+        self.give_back(session);
+        taken
     }
 
     /// The rows one by one, as the database gives them.

@@ -4,18 +4,16 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::str::FromStr as _;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 use futures_util::TryStreamExt as _;
 use rusqlite::types::ValueRef;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Connection as _, MySqlConnection, PgConnection, Row as _};
+use sqlx::Row as _;
 use tokio::sync::oneshot;
 
-use super::native::{Column, Kind, Native, is_int};
+use super::session::{Column, Kind, Session, is_int};
 use super::sql::{Statement, Values};
 use super::{Database, Dialect, Store};
 use crate::core::ledger::Shard;
@@ -105,19 +103,13 @@ impl From<rusqlite::Error> for Stop {
 /// A read transaction in each database that has a ledger, beside the store's databases.
 struct Sessions(Vec<Option<Session>>);
 
-enum Session {
-    Sqlite(rusqlite::Connection),
-    Postgres(PgConnection),
-    Mysql(MySqlConnection),
-}
-
 impl Sessions {
     async fn open(store: &Store) -> Option<Self> {
         let mut sessions = Vec::new();
         for at in 0..store.databases.len() {
             let has_ledgers = store.ledgers.iter().flatten().any(|of| *of == at);
             sessions.push(match has_ledgers {
-                true => Some(Session::open(store, &store.databases[at]).await.ok()?),
+                true => Some(begin(store, &store.databases[at]).await.ok()?),
                 false => None,
             });
         }
@@ -138,7 +130,7 @@ impl Sessions {
                 let select =
                     select(store, &store.databases[*at], ledger, shard).map_err(|_| Stop::GivenUp)?;
                 let session = self.0[*at].as_mut().ok_or(Stop::GivenUp)?;
-                session.export(&select, &mut lines).await?;
+                export(session, &select, &mut lines).await?;
             }
             let file = lines.end()?;
             sender.send((ledger, file)).map_err(|_| Stop::GivenUp)?;
@@ -148,12 +140,7 @@ impl Sessions {
 
     async fn close(self) {
         for session in self.0.into_iter().flatten() {
-            // What ends badly here has given its rows already.
-            match session {
-                Session::Sqlite(connection) => _ = connection.close(),
-                Session::Postgres(connection) => _ = connection.close().await,
-                Session::Mysql(connection) => _ = connection.close().await,
-            }
+            session.close().await;
         }
     }
 }
@@ -170,93 +157,76 @@ fn select(store: &Store, database: &Database, ledger: Ledger, shard: Shard) -> R
     )
 }
 
-impl Session {
-    /// Looks at what the ledgers' columns are, and begins to read as of now.
-    async fn open(store: &Store, database: &Database) -> std::result::Result<Self, Stop> {
-        let url = database.url();
-        let mut native = Native::connect(&url, database.dialect).await?;
-        for ledger in Ledger::ALL {
-            if store.shards(ledger).any(|(_, of)| std::ptr::eq(of, database)) {
-                let select = select(store, database, ledger, 0).map_err(|_| Stop::GivenUp)?;
-                let columns = native.prepare(&select).await?;
-                if !columns.iter().all(|column| is_read(column, database.dialect)) {
-                    return Err(Stop::GivenUp);
-                }
+/// Looks at what the ledgers' columns are, and begins to read as of now.
+async fn begin(store: &Store, database: &Database) -> std::result::Result<Session, Stop> {
+    let mut session = Session::open(database).await?;
+    for ledger in Ledger::ALL {
+        if store.shards(ledger).any(|(_, of)| std::ptr::eq(of, database)) {
+            let select = select(store, database, ledger, 0).map_err(|_| Stop::GivenUp)?;
+            let columns = session.columns(&select).await?;
+            if !columns.iter().all(|column| is_read(column, database.dialect)) {
+                return Err(Stop::GivenUp);
             }
         }
-        Ok(match native {
-            Native::Sqlite(connection) => {
-                connection.close().await?;
-                let options = SqliteConnectOptions::from_str(&url)?;
-                let flags =
-                    rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                let connection = rusqlite::Connection::open_with_flags(options.get_filename(), flags)?;
-                connection.busy_timeout(std::time::Duration::from_secs(10))?;
-                connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-                Self::Sqlite(connection)
-            }
-            Native::Postgres(mut connection) => {
-                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
-                sqlx::raw_sql(begin).execute(&mut connection).await?;
-                Self::Postgres(connection)
-            }
-            Native::Mysql(mut connection) => {
-                let begin = [
-                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-                    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-                ];
-                for statement in begin {
-                    sqlx::raw_sql(statement).execute(&mut connection).await?;
-                }
-                Self::Mysql(connection)
-            }
-        })
     }
+    let begin: &[_] = match database.dialect {
+        // Each page is read once: none is kept.
+        Dialect::Sqlite => &["PRAGMA cache_size = -2000; BEGIN; SELECT count(*) FROM sqlite_schema"],
+        Dialect::Postgres => &["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"],
+        Dialect::Mysql => &[
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        ],
+    };
+    for statement in begin {
+        session.run(statement).await?;
+    }
+    Ok(session)
+}
 
-    async fn export(&mut self, select: &Statement, lines: &mut Lines<'_>) -> std::result::Result<(), Stop> {
-        match self {
-            Self::Postgres(connection) => {
-                let copy = format!("COPY (\n{}\n) TO STDOUT (FORMAT csv)", select.sql);
-                let mut rows = connection.copy_out_raw(&copy).await?;
-                while let Some(row) = rows.try_next().await? {
-                    lines.add(&row)?;
-                }
-            }
-            Self::Mysql(connection) => {
-                let mut rows = select.script().fetch(connection);
-                while let Some(row) = rows.try_next().await? {
-                    for at in 0..row.len() {
-                        // Without prepared statements every value comes as text.
-                        lines.cell(at, row.try_get_unchecked(at)?);
-                    }
-                    lines.add(b"\n")?;
-                }
-            }
-            Self::Sqlite(connection) => {
-                let mut statement = connection.prepare(&select.sql)?;
-                let is_int: Vec<bool> = statement.column_names().into_iter().map(is_int).collect();
-                let mut rows = statement.query([])?;
-                let mut digits = itoa::Buffer::new();
-                while let Some(row) = rows.next()? {
-                    for (at, is_int) in is_int.iter().enumerate() {
-                        match (row.get_ref(at)?, is_int) {
-                            (ValueRef::Null, _) => lines.cell(at, None),
-                            (ValueRef::Integer(int), true) => {
-                                lines.cell(at, Some(digits.format(int).as_bytes()))
-                            }
-                            (ValueRef::Text(text) | ValueRef::Blob(text), false) => {
-                                lines.cell(at, Some(text))
-                            }
-                            // The types of SQLite are each value's own.
-                            _ => return Err(Stop::GivenUp),
-                        }
-                    }
-                    lines.add(b"\n")?;
-                }
+async fn export(
+    session: &mut Session,
+    select: &Statement,
+    lines: &mut Lines<'_>,
+) -> std::result::Result<(), Stop> {
+    match session {
+        Session::Postgres(connection) => {
+            let copy = format!("COPY (\n{}\n) TO STDOUT (FORMAT csv)", select.sql);
+            let mut rows = connection.copy_out_raw(&copy).await?;
+            while let Some(row) = rows.try_next().await? {
+                lines.add(&row)?;
             }
         }
-        Ok(())
+        Session::Mysql(connection) => {
+            let mut rows = select.script().fetch(connection);
+            while let Some(row) = rows.try_next().await? {
+                for at in 0..row.len() {
+                    // Without prepared statements every value comes as text.
+                    lines.cell(at, row.try_get_unchecked(at)?);
+                }
+                lines.add(b"\n")?;
+            }
+        }
+        Session::Sqlite(connection) => {
+            let mut statement = connection.prepare(&select.sql)?;
+            let is_int: Vec<bool> = statement.column_names().into_iter().map(is_int).collect();
+            let mut rows = statement.query([])?;
+            let mut digits = itoa::Buffer::new();
+            while let Some(row) = rows.next()? {
+                for (at, is_int) in is_int.iter().enumerate() {
+                    match (row.get_ref(at)?, is_int) {
+                        (ValueRef::Null, _) => lines.cell(at, None),
+                        (ValueRef::Integer(int), true) => lines.cell(at, Some(digits.format(int).as_bytes())),
+                        (ValueRef::Text(text) | ValueRef::Blob(text), false) => lines.cell(at, Some(text)),
+                        // The types of SQLite are each value's own.
+                        _ => return Err(Stop::GivenUp),
+                    }
+                }
+                lines.add(b"\n")?;
+            }
+        }
     }
+    Ok(())
 }
 
 /// Whether the store reads such a column.

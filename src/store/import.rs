@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::bulk::{Bulk, Looking};
+use super::bulk::Bulk;
 use super::connect::until_no_clash;
-use super::rows::{Field, LedgerRow};
+use super::rows::{Field, LedgerRow, SessionRow};
 use super::sql::Values;
-use super::{BATCH, Connection, Database, Statuses, Store};
+use super::{BATCH, Database, Statuses, Store};
 use crate::core::ids::*;
 use crate::core::ledger::{Hold, Message, Order, Payment, Rows};
 use crate::core::status::Ledger;
@@ -113,24 +113,27 @@ impl Store {
             return Ok(());
         }
         let database = &self.databases[home];
-        let mut connection = database.connection().await?;
         let some =
             self.ledger_statement::<T>(database, "check/some_rows", &Values::new().bind("limit", 1_i64))?;
-        if database.fetch(&mut connection, &some).await?.is_empty() {
+        let mut is_empty = true;
+        let seen = |_: SessionRow<'_>| {
+            is_empty = false;
+            Ok(())
+        };
+        database.each_row(&some, seen).await?;
+        if is_empty {
             import.imported[T::LEDGER as usize].added = rows.count(T::LEDGER);
             return Ok(());
         }
-        let mut looking = Looking::begin(database).await?;
         let mut new = Vec::new();
         for portion in T::of(rows) {
             for batch in portion?.chunks(BATCH) {
                 for rows in batch.chunk_by(|a, b| a.tenant_id() == b.tenant_id()) {
-                    new.extend(self.compared(&mut looking, &mut connection, database, rows, import).await?);
+                    new.extend(self.compared(database, rows, import).await?);
                 }
             }
             progress(T::LEDGER, new.len() as u64);
         }
-        looking.end().await;
         import.imported[T::LEDGER as usize].added = new.iter().filter(|new| **new).count() as u64;
         import.new[T::LEDGER as usize] = Some(new);
         Ok(())
@@ -165,8 +168,6 @@ impl Store {
     /// Which rows of a tenant are not there.
     async fn compared<T: LedgerRow>(
         &self,
-        looking: &mut Looking<'_>,
-        on: &mut Connection,
         database: &Database,
         rows: &[T],
         import: &mut Import,
@@ -182,17 +183,19 @@ impl Store {
         // Where statuses go by words of a site's own, the same word may mean another.
         let may_be_same = self.statuses == Statuses::default();
         let statement = by_ids(ids.iter().map(ToString::to_string).collect())?;
-        looking
-            .select(&statement, |there| {
-                let Some(Some(Field::Text(id))) = there.first() else { return };
-                let Some(at) = places.get(id) else { return };
+        let compare = |there: SessionRow<'_>| {
+            if let Some(Ok(Field::Text(id))) = there.values.first()
+                && let Some(at) = places.get(id)
+            {
                 new[*at] = false;
-                let here = rows[*at].values().map(|(_, field)| Some(field));
-                if !may_be_same || !here.eq(there.iter().copied()) {
+                let here = rows[*at].values().map(|(_, field)| Ok(field));
+                if !may_be_same || !here.eq(there.values.iter().copied()) {
                     odd.push(*at);
                 }
-            })
-            .await?;
+            }
+            Ok(())
+        };
+        database.each_row(&statement, compare).await?;
         let imported = &mut import.imported[T::LEDGER as usize];
         imported.present += new.iter().filter(|new| !**new).count() as u64;
         if odd.is_empty() {
@@ -202,10 +205,12 @@ impl Store {
         odd.sort_unstable();
         let statement = by_ids(odd.iter().map(|at| ids[*at].to_string()).collect())?;
         let mut there = HashMap::new();
-        for row in database.fetch(on, &statement).await? {
-            let row = T::decode((&row).into(), 0, &self.statuses)?;
+        let keep = |row: SessionRow<'_>| {
+            let row = T::decode(row, 0, &self.statuses)?;
             there.insert(row.row_id(), row);
-        }
+            Ok(())
+        };
+        database.each_row(&statement, keep).await?;
         for (row, other) in odd.iter().filter_map(|at| Some((&rows[*at], there.get(&ids[*at])?))) {
             if row != other {
                 imported.present -= 1;

@@ -37,7 +37,7 @@ pub mod steps;
 pub mod unique;
 
 mod bulk;
-mod native;
+mod session;
 mod transaction;
 
 pub use connect::{Connection, Database, Dialect, without_password};

@@ -3,17 +3,16 @@
 
 mod plans;
 
-pub use super::native::{Column, Kind};
+pub use super::session::{Column, Kind};
 pub use plans::Access;
 
 use plans::{mysql_accesses, postgres_accesses, sqlite_access, walk};
 use sqlx::any::AnyRow;
 use sqlx::{Column as _, Row as _};
-use tokio::sync::Mutex;
 
 use super::moves::{Move, Moved};
-use super::native::Native;
-use super::rows::{LedgerRow, Reader};
+use super::rows::{LedgerRow, Reader, SessionRow};
+use super::session::Session;
 use super::sql::{Statement, Value, Values};
 use super::{Database, Dialect, Places, Queries, Statuses, Store, without_password};
 use crate::core::ids::*;
@@ -28,7 +27,7 @@ use crate::error::{Error, Result};
 pub const MARK: &str = "onefold-check";
 
 /// Every read of a ledger, and of which ledgers.
-const READS: [(&str, &[Ledger]); 12] = {
+const READS: [(&str, &[Ledger]); 13] = {
     use Ledger::*;
     const ATTACHED: &[Ledger] = &[Payments, Inventory, Messages];
     [
@@ -36,6 +35,7 @@ const READS: [(&str, &[Ledger]); 12] = {
         ("reads/buyers_in_scope", &[Orders]),
         ("reads/buyers_of_orders", &[Orders]),
         ("reads/in_scope", ATTACHED),
+        ("reads/whose_in_scope", ATTACHED),
         ("reads/one_in_scope", &Ledger::ALL),
         ("reads/count", &[Orders]),
         ("reads/by_ids", &Ledger::ALL),
@@ -54,8 +54,6 @@ pub struct Site {
     pub journal_answers: bool,
     /// Why the others do not: by the URL as it may be printed.
     pub silent: Vec<(String, Error)>,
-    /// Beside each of the store's databases.
-    natives: Vec<Mutex<Native>>,
 }
 
 /// One database of one ledger.
@@ -65,7 +63,6 @@ pub struct Probe<'s> {
     pub ledger: Ledger,
     pub shard: Shard,
     pub database: &'s Database,
-    native: &'s Mutex<Native>,
 }
 
 /// Why a database refuses a statement.
@@ -118,37 +115,27 @@ impl Site {
     pub async fn open(places: &Places, queries: Queries, statuses: Statuses) -> Self {
         let mut urls: Vec<&String> = vec![&places.journal];
         urls.extend(places.ledgers.iter().flatten());
-        let (mut known, mut databases, mut natives, mut silent) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut known, mut databases, mut silent) = (Vec::new(), Vec::new(), Vec::new());
         for url in urls {
             if known.iter().any(|(other, _)| *other == url) {
                 continue;
             }
             let opened = match Database::connect(url, false).await {
-                Ok(database) => match Native::connect(url, database.dialect).await {
-                    Ok(native) => Some((database, native)),
-                    Err(e) => {
-                        silent.push((database.label.clone(), database.failed(&e)));
-                        None
-                    }
-                },
+                Ok(database) => Some(database),
                 Err(e) => {
                     silent.push((without_password(url), e));
                     None
                 }
             };
             known.push((url, opened.is_some().then_some(databases.len())));
-            if let Some((database, native)) = opened {
-                databases.push(database);
-                natives.push(Mutex::new(native));
-            }
+            databases.extend(opened);
         }
         let index = |url: &String| known.iter().find(|(other, _)| *other == url).and_then(|(_, at)| *at);
         let ledgers = places.ledgers.each_ref().map(|shards| shards.iter().filter_map(index).collect());
         let at = index(&places.journal);
         let journal = at.unwrap_or_default();
         let store = Store { queries, statuses, databases, journal, ledgers, keys: journal };
-        Self { store, journal_answers: at.is_some(), silent, natives }
+        Self { store, journal_answers: at.is_some(), silent }
     }
 
     /// The databases of a ledger.
@@ -158,7 +145,6 @@ impl Site {
             ledger,
             shard: Shard::try_from(shard).unwrap_or(Shard::MAX),
             database: &self.store.databases[*at],
-            native: &self.natives[*at],
         })
     }
 
@@ -211,10 +197,6 @@ impl Site {
 
     pub async fn close(self) {
         self.store.close().await;
-        for native in self.natives {
-            // It has written nothing: how it is closed does not matter.
-            let _ = native.into_inner().close().await;
-        }
     }
 
     fn any_move_values(&self, ledger: Ledger, from: &str, to: &str) -> Values {
@@ -364,11 +346,18 @@ impl<'s> Probe<'s> {
 
     async fn rows(&self, file: &str, values: &Values) -> Result<Vec<Result<Decoded>>, Refusal> {
         let statement = self.read(file, values).map_err(|e| Refusal::Other(e.message))?;
-        let rows = self.fetch(&statement).await?;
         let statuses = &self.site.store.statuses;
-        Ok(with_row_type!(self.ledger, T => {
-            rows.iter().map(|row| T::decode(row.into(), self.shard, statuses).map(|row| decoded(&row))).collect()
-        }))
+        let mut rows = Vec::new();
+        let decode = |row: SessionRow<'_>| {
+            rows.push(with_row_type!(self.ledger, T => {
+                T::decode(row, self.shard, statuses).map(|row| decoded(&row))
+            }));
+            true
+        };
+        let mut session = self.session().await?;
+        session.select(&statement, decode).await.map_err(|e| refusal(&e))?;
+        self.database.give_back(session);
+        Ok(rows)
     }
 
     /// Makes moves of one row, one after the other, each a second time too, in a transaction that
@@ -518,8 +507,15 @@ impl<'s> Probe<'s> {
         statement.query().fetch_all(&mut *connection).await.map_err(|e| refusal(&e))
     }
 
+    async fn session(&self) -> Result<Session, Refusal> {
+        self.database.session().await.map_err(|e| Refusal::Other(e.message))
+    }
+
     async fn prepare(&self, statement: &Statement) -> Result<Vec<Column>, Refusal> {
-        self.native.lock().await.prepare(statement).await.map_err(|e| refusal(&e))
+        let mut session = self.session().await?;
+        let columns = session.columns(statement).await.map_err(|e| refusal(&e))?;
+        self.database.give_back(session);
+        Ok(columns)
     }
 }
 

@@ -3,15 +3,15 @@
 //! these and so on until nothing is added, the rows attached to them, and the rows that may be
 //! orphans of theirs. What is read may be more than the scope; the core decides exactly.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 
-use futures_util::TryStreamExt as _;
-use serde_json::Value as Json;
+use foldhash::{HashSet, HashSetExt as _};
+use tokio::try_join;
 
-use super::rows::{Buyer, LedgerRow, Reader, Row};
+use super::rows::{Buyer, LedgerRow, Reader, SessionRow};
 use super::sql::{Statement, Values, statements};
-use super::{BATCH, Connection, Database, Dialect, Store};
+use super::{BATCH, Connection, Database, Store};
 use crate::core::ids::*;
 use crate::core::ledger::{Hold, Ledgers, Message, Order, Payment, Shard};
 use crate::core::plan::PlannedIntent;
@@ -96,11 +96,11 @@ impl Store {
     pub async fn each_payment(&self, mut take: impl FnMut(Payment)) -> Result<()> {
         for (shard, database) in self.shards(Ledger::Payments) {
             let statement = self.ledger_statement::<Payment>(database, "reads/everything", &Values::new())?;
-            let mut connection = database.connection().await?;
-            let mut rows = database.stream(&mut connection, &statement);
-            while let Some(row) = rows.try_next().await? {
-                take(Payment::decode((&row).into(), shard, &self.statuses)?);
-            }
+            let decode = |row: SessionRow<'_>| {
+                take(Payment::decode(row, shard, &self.statuses)?);
+                Ok(())
+            };
+            database.each_row(&statement, decode).await?;
         }
         Ok(())
     }
@@ -151,10 +151,11 @@ impl Store {
         let mut count = 0;
         for (_, database) in self.shards(Ledger::Orders) {
             let statement = self.ledger_statement::<Order>(database, "reads/count", &values)?;
-            let mut connection = database.connection().await?;
-            for row in database.fetch(&mut connection, &statement).await? {
-                count += Reader::new(&row, "reads/count").int("counted")?;
-            }
+            let add = |row: SessionRow<'_>| {
+                count += Reader::new(row, "reads/count").int("counted")?;
+                Ok(())
+            };
+            database.each_row(&statement, add).await?;
         }
         Ok(count)
     }
@@ -166,8 +167,11 @@ impl Store {
     pub(super) async fn select<T: LedgerRow>(&self, file: &str, values: &Values) -> Result<Vec<T>> {
         let mut rows: Vec<T> = Vec::new();
         for (shard, database) in self.shards(T::LEDGER) {
-            let mut connection = database.connection().await?;
-            let found: Vec<T> = self.rows_on(&mut connection, shard, database, file, values).await?;
+            let found: Vec<T> = self.select_from(shard, database, file, values).await?;
+            if rows.is_empty() {
+                rows = found;
+                continue;
+            }
             let earlier: HashSet<_> = rows.iter().map(|r| (r.tenant_id(), r.row_id())).collect();
             if let Some(twice) = found.iter().find(|r| earlier.contains(&(r.tenant_id(), r.row_id()))) {
                 let (name, id, tenant) = (T::LEDGER.row_name(), twice.row_id(), twice.tenant_id());
@@ -183,6 +187,24 @@ impl Store {
     }
 
     /// Rows of one shard of a ledger.
+    pub(super) async fn select_from<T: LedgerRow>(
+        &self,
+        shard: Shard,
+        database: &Database,
+        file: &str,
+        values: &Values,
+    ) -> Result<Vec<T>> {
+        let statement = self.ledger_statement::<T>(database, file, values)?;
+        let mut rows = Vec::new();
+        let decode = |row: SessionRow<'_>| {
+            rows.push(T::decode(row, shard, &self.statuses)?);
+            Ok(())
+        };
+        database.each_row(&statement, decode).await?;
+        Ok(rows)
+    }
+
+    /// As [`Self::select_from`], within a transaction.
     pub(super) async fn rows_on<T: LedgerRow>(
         &self,
         on: &mut Connection,
@@ -192,18 +214,8 @@ impl Store {
         values: &Values,
     ) -> Result<Vec<T>> {
         let statement = self.ledger_statement::<T>(database, file, values)?;
-        let decode = |row: Row<'_>| T::decode(row, shard, &self.statuses);
-        // Of tables of ours, whose columns are known, and no more rows than fit into one.
-        let packs = database.dialect == Dialect::Sqlite
-            && !self.is_foreign_ledger(T::LEDGER)
-            && !["reads/everything", "reads/in_scope"].contains(&file);
-        if packs && let Ok(rows) = database.fetch(on, &statement.packed(T::COLUMNS)).await {
-            let packed = rows.first().map(|row| Reader::new(row, T::LEDGER).needed("packed")).transpose()?;
-            if let Some(Ok(rows)) = packed.map(|packed| serde_json::from_str::<Vec<Vec<Json>>>(&packed)) {
-                return rows.iter().map(|cells| decode(Row::Packed(T::COLUMNS, cells))).collect();
-            }
-        }
-        database.fetch(on, &statement).await?.iter().map(|row| decode(row.into())).collect()
+        let rows = database.fetch(on, &statement).await?;
+        rows.iter().map(|row| T::decode(row, shard, &self.statuses)).collect()
     }
 
     pub(super) fn ledger_statement<T: LedgerRow>(
@@ -233,11 +245,15 @@ impl Store {
 struct Table<T> {
     rows: Vec<T>,
     ids: HashSet<(TenantId, RowId)>,
+    /// How many of them have been looked at for what they name.
+    noted: usize,
+    /// How many of them have been looked at for their orders.
+    placed: usize,
 }
 
 impl<T: LedgerRow> Table<T> {
     fn new() -> Self {
-        Self { rows: Vec::new(), ids: HashSet::new() }
+        Self { rows: Vec::new(), ids: HashSet::new(), noted: 0, placed: 0 }
     }
 
     fn add(&mut self, rows: impl IntoIterator<Item = T>) {
@@ -246,6 +262,23 @@ impl<T: LedgerRow> Table<T> {
                 self.rows.push(row);
             }
         }
+    }
+
+    fn has(&self, tenant_id: &TenantId, id: RowId) -> bool {
+        self.ids.contains(&(tenant_id.clone(), id))
+    }
+
+    /// The orders that those rows name which have not been noted before.
+    fn newly_named(&mut self) -> impl Iterator<Item = (&TenantId, &OrderId)> {
+        let from = std::mem::replace(&mut self.noted, self.rows.len());
+        self.rows[from..].iter().filter_map(|row| Some((row.tenant_id(), row.order_id()?)))
+    }
+
+    /// Whose rows are orphans, of those that have not been placed before.
+    fn buyers_of_orphans(&mut self, orders: &Table<Order>) -> impl Iterator<Item = Buyer> {
+        let from = std::mem::replace(&mut self.placed, self.rows.len());
+        let is_orphan = |r: &&T| r.order_id().is_none_or(|id| !orders.has(r.tenant_id(), id.into()));
+        self.rows[from..].iter().filter(is_orphan).filter_map(LedgerRow::buyer)
     }
 }
 
@@ -265,26 +298,28 @@ struct Reading<'a> {
     attached: Asked<(TenantId, OrderId)>,
     /// Orders that some row names: are they there?
     named: Asked<(TenantId, OrderId)>,
+    /// Where those orders stand that are here only because some row names them.
+    strangers: Vec<usize>,
 }
 
 /// Things to ask for, each once.
 struct Asked<T> {
     seen: HashSet<T>,
-    waiting: BTreeSet<T>,
+    waiting: Vec<T>,
 }
 
-impl<T: Clone + Eq + Hash + Ord> Asked<T> {
+impl<T: Clone + Eq + Hash> Asked<T> {
     fn new() -> Self {
-        Self { seen: HashSet::new(), waiting: BTreeSet::new() }
+        Self { seen: HashSet::new(), waiting: Vec::new() }
     }
 
     fn want(&mut self, thing: T) {
         if self.seen.insert(thing.clone()) {
-            self.waiting.insert(thing);
+            self.waiting.push(thing);
         }
     }
 
-    fn take(&mut self) -> BTreeSet<T> {
+    fn take(&mut self) -> Vec<T> {
         std::mem::take(&mut self.waiting)
     }
 }
@@ -320,7 +355,14 @@ impl<'a> Reading<'a> {
             charges: Asked::new(),
             attached: Asked::new(),
             named: Asked::new(),
+            strangers: Vec::new(),
         }
+    }
+
+    fn add(&mut self, payments: Vec<Payment>, inventory: Vec<Hold>, messages: Vec<Message>) {
+        self.payments.add(payments);
+        self.inventory.add(inventory);
+        self.messages.add(messages);
     }
 
     async fn start_at_scope(&mut self, scope: &Scope) -> Result<()> {
@@ -331,29 +373,69 @@ impl<'a> Reading<'a> {
             None => window(names_of(scope), scope),
         };
         self.want_buyers("reads/buyers_in_scope", &buyers).await?;
-        if scope.sessions.is_empty() && scope.from.is_none() && scope.to.is_none() {
-            // Then all rows of its buyers are in scope themselves, and read here.
-            self.whole = self.buyers.seen.clone();
-        }
         let rows = in_scope(scope);
-        self.payments.add(self.store.select::<Payment>("reads/in_scope", &rows).await?);
-        self.inventory.add(self.store.select::<Hold>("reads/in_scope", &rows).await?);
-        self.messages.add(self.store.select::<Message>("reads/in_scope", &rows).await?);
+        if scope.sessions.is_empty() && scope.from.is_none() && scope.to.is_none() {
+            // Then all rows of its buyers are in scope themselves: read here, they are not asked for again.
+            self.whole = self.buyers.seen.clone();
+            let file = "reads/in_scope";
+            let (payments, inventory, messages) = try_join!(
+                self.store.select(file, &rows),
+                self.store.select(file, &rows),
+                self.store.select(file, &rows)
+            )?;
+            self.add(payments, inventory, messages);
+        } else {
+            let (payments, inventory, messages) =
+                try_join!(self.of_others(&rows), self.of_others(&rows), self.of_others(&rows))?;
+            self.add(payments, inventory, messages);
+        }
         Ok(())
+    }
+
+    /// The rows of a ledger in a scope that do not come with the buyers of its orders: a few, at the ends of a window.
+    async fn of_others<T: LedgerRow>(&self, scope: &Values) -> Result<Vec<T>> {
+        let mut others = Vec::new();
+        for (_, database) in self.store.shards(T::LEDGER) {
+            let statement = self.store.ledger_statement::<T>(database, "reads/whose_in_scope", scope)?;
+            let look = |row: SessionRow<'_>| {
+                let r = Reader::new(row, T::LEDGER.as_str());
+                if !r.buyer().is_some_and(|buyer| self.buyers.seen.contains(&buyer)) {
+                    others.push(r.id("tenant_id").ok().zip(r.id("id").ok()));
+                }
+                Ok(())
+            };
+            database.each_row(&statement, look).await?;
+        }
+        // What is wrong with one that has no id, the whole row tells.
+        match others.into_iter().collect::<Option<Vec<_>>>().filter(|others| others.len() <= BATCH) {
+            Some(others) => self.by_ids(others).await,
+            None => self.store.select("reads/in_scope", scope).await,
+        }
+    }
+
+    /// The rows of a ledger that have some ids.
+    async fn by_ids<T: LedgerRow>(&self, ids: Vec<(TenantId, String)>) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        for (tenant_id, ids) in batches(ids) {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", ids);
+            rows.extend(self.store.select("reads/by_ids", &values).await?);
+        }
+        Ok(rows)
     }
 
     async fn want_buyers(&mut self, file: &str, values: &Values) -> Result<()> {
         for (_, database) in self.store.shards(Ledger::Orders) {
             let statement = self.store.ledger_statement::<Order>(database, file, values)?;
-            let mut connection = database.connection().await?;
-            for row in database.fetch(&mut connection, &statement).await? {
-                let r = Reader::new(&row, "orders");
+            let want = |row: SessionRow<'_>| {
+                let r = Reader::new(row, "orders");
                 self.buyers.want(Buyer {
                     tenant_id: r.id("tenant_id")?,
                     show_id: r.id("show_id")?,
                     user_id: r.id("user_id")?,
                 });
-            }
+                Ok(())
+            };
+            database.each_row(&statement, want).await?;
         }
         Ok(())
     }
@@ -403,18 +485,7 @@ impl<'a> Reading<'a> {
             self.read_keys(keys).await?;
             self.read_charges(charges).await?;
             self.read_attached(attached).await?;
-            let named: BTreeSet<_> = named
-                .into_iter()
-                .filter(|(t, id)| !self.orders.ids.contains(&(t.clone(), id.into())))
-                .collect();
-            for ((tenant_id,), orders) in batches(named.iter().map(|(t, id)| ((t.clone(),), id.to_string())))
-            {
-                let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("orders", orders);
-                let found = self.store.select::<Order>("reads/of_orders", &values).await?;
-                self.orders.add(
-                    found.into_iter().filter(|o| named.contains(&(o.tenant_id.clone(), o.order_id.clone()))),
-                );
-            }
+            self.read_named(named).await?;
         }
         Ok(self.into_rows())
     }
@@ -429,13 +500,12 @@ impl<'a> Reading<'a> {
     }
 
     fn note_what_rows_name(&mut self) {
-        for order in &self.orders.rows {
-            if !self.buyers.seen.contains(&Buyer {
-                tenant_id: order.tenant_id.clone(),
-                show_id: order.show_id.clone(),
-                user_id: order.user_id.clone(),
-            }) {
-                // It is here only because some row names it.
+        let new = std::mem::replace(&mut self.orders.noted, self.orders.rows.len());
+        let strangers = std::mem::take(&mut self.strangers);
+        for at in strangers.into_iter().chain(new..self.orders.rows.len()) {
+            let order = &self.orders.rows[at];
+            if !order.buyer().is_some_and(|buyer| self.buyers.seen.contains(&buyer)) {
+                self.strangers.push(at);
                 continue;
             }
             self.attached.want((order.tenant_id.clone(), order.order_id.clone()));
@@ -443,109 +513,106 @@ impl<'a> Reading<'a> {
                 self.keys.want((order.tenant_id.clone(), order.user_id.clone(), key.clone()));
             }
         }
-        for payment in &self.payments.rows {
+        for payment in &self.payments.rows[self.payments.noted..] {
             if let Some(transaction) = &payment.provider_txn_id {
                 self.charges.want((payment.tenant_id.clone(), payment.provider.clone(), transaction.clone()));
             }
         }
-        let payments = self.payments.rows.iter().map(|p| (&p.tenant_id, &p.order_id));
-        let inventory = self.inventory.rows.iter().map(|h| (&h.tenant_id, &h.order_id));
-        let messages = self.messages.rows.iter().map(|m| (&m.tenant_id, &m.order_id));
-        for (tenant_id, order_id) in payments.chain(inventory).chain(messages) {
-            if let Some(order_id) = order_id {
-                self.named.want((tenant_id.clone(), order_id.clone()));
+        let payments = self.payments.newly_named();
+        for (tenant_id, id) in payments.chain(self.inventory.newly_named()).chain(self.messages.newly_named())
+        {
+            if !self.orders.has(tenant_id, id.into()) {
+                self.named.want((tenant_id.clone(), id.clone()));
             }
         }
     }
 
     /// Whether there were any that had not been asked for.
     fn want_buyers_of_orphans(&mut self) -> bool {
-        fn orphans<'r, T: LedgerRow + 'r>(
-            rows: &'r [T],
-            orders: &'r HashSet<(TenantId, RowId)>,
-        ) -> impl Iterator<Item = Buyer> + 'r {
-            rows.iter()
-                .filter(|r| {
-                    r.order_id().is_none_or(|id| !orders.contains(&(r.tenant_id().clone(), id.into())))
-                })
-                .filter_map(LedgerRow::buyer)
-        }
-        let orders = &self.orders.ids;
-        let buyers: Vec<_> = orphans(&self.payments.rows, orders)
-            .chain(orphans(&self.inventory.rows, orders))
-            .chain(orphans(&self.messages.rows, orders))
-            .collect();
-        buyers.into_iter().for_each(|b| self.buyers.want(b));
+        let payments = self.payments.buyers_of_orphans(&self.orders);
+        let inventory = self.inventory.buyers_of_orphans(&self.orders);
+        let messages = self.messages.buyers_of_orphans(&self.orders);
+        payments.chain(inventory).chain(messages).for_each(|buyer| self.buyers.want(buyer));
         !self.buyers.waiting.is_empty()
     }
 
-    async fn read_buyers(&mut self, buyers: BTreeSet<Buyer>) -> Result<()> {
-        self.orders.add(self.of_buyers::<Order>(buyers.iter()).await?);
+    async fn read_buyers(&mut self, buyers: Vec<Buyer>) -> Result<()> {
+        let orders = self.of_buyers(&buyers.iter().collect::<Vec<_>>()).await?;
+        self.orders.add(orders);
         let others: Vec<_> = buyers.iter().filter(|b| !self.whole.contains(b)).collect();
-        self.payments.add(self.of_buyers::<Payment>(others.iter().copied()).await?);
-        self.inventory.add(self.of_buyers::<Hold>(others.iter().copied()).await?);
-        self.messages.add(self.of_buyers::<Message>(others.iter().copied()).await?);
+        let (payments, inventory, messages) =
+            try_join!(self.of_buyers(&others), self.of_buyers(&others), self.of_buyers(&others))?;
+        self.add(payments, inventory, messages);
         Ok(())
     }
 
     /// The rows of a ledger that belong to some buyers.
-    async fn of_buyers<T: LedgerRow>(&self, buyers: impl Iterator<Item = &Buyer>) -> Result<Vec<T>> {
-        let lists = batches(buyers.map(|b| ((b.tenant_id.clone(), b.show_id.clone()), b.user_id.clone())));
+    async fn of_buyers<T: LedgerRow>(&self, buyers: &[&Buyer]) -> Result<Vec<T>> {
+        let users = buyers.iter().map(|b| ((b.tenant_id.clone(), b.show_id.clone()), b.user_id.to_string()));
         let mut rows = Vec::new();
-        for ((tenant_id, show_id), users) in lists {
+        for ((tenant_id, show_id), users) in batches(users) {
             let values = Values::new()
                 .bind("tenant_id", tenant_id.as_str())
                 .bind("show_id", show_id.as_str())
-                .bind("users", users.iter().map(ToString::to_string).collect::<Vec<_>>());
-            let users: HashSet<_> = users.into_iter().collect();
-            // A collation that folds case would bring others' rows along.
-            let is_theirs =
-                |b: Buyer| b.tenant_id == tenant_id && b.show_id == show_id && users.contains(&b.user_id);
+                .bind("users", users);
             let found: Vec<T> = self.store.select("reads/of_buyers", &values).await?;
-            rows.extend(found.into_iter().filter(|row| row.buyer().is_some_and(is_theirs)));
+            // A collation that folds case would bring others' rows along.
+            let is_theirs = |row: &T| row.buyer().is_some_and(|buyer| self.buyers.seen.contains(&buyer));
+            rows.extend(found.into_iter().filter(is_theirs));
         }
         Ok(rows)
     }
 
-    async fn read_keys(&mut self, keys: BTreeSet<(TenantId, UserId, IdempotencyKey)>) -> Result<()> {
-        for ((tenant_id,), list) in batches(keys.iter().map(|(t, _, key)| ((t.clone(),), key.to_string()))) {
+    async fn read_keys(&mut self, keys: Vec<(TenantId, UserId, IdempotencyKey)>) -> Result<()> {
+        for (tenant_id, list) in batches(keys.into_iter().map(|(t, _, key)| (t, key.to_string()))) {
             let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("keys", list);
-            let found = self.store.select::<Order>("reads/by_keys", &values).await?;
-            let same_key = found.into_iter().filter(|o| {
-                o.idempotency_key
-                    .as_ref()
-                    .is_some_and(|key| keys.contains(&(o.tenant_id.clone(), o.user_id.clone(), key.clone())))
-            });
-            let same_key: Vec<_> = same_key.collect();
-            same_key.iter().filter_map(LedgerRow::buyer).for_each(|b| self.buyers.want(b));
-            self.orders.add(same_key);
-        }
-        Ok(())
-    }
-
-    async fn read_charges(&mut self, charges: BTreeSet<(TenantId, String, String)>) -> Result<()> {
-        for ((tenant_id,), list) in
-            batches(charges.iter().map(|(t, _, transaction)| ((t.clone(),), transaction.clone())))
-        {
-            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("transactions", list);
-            let found = self.store.select::<Payment>("reads/by_charges", &values).await?;
-            self.payments.add(found.into_iter().filter(|p| {
-                p.provider_txn_id.as_ref().is_some_and(|id| {
-                    charges.contains(&(p.tenant_id.clone(), p.provider.clone(), id.clone()))
+            let mut found = self.store.select::<Order>("reads/by_keys", &values).await?;
+            found.retain(|o| {
+                o.idempotency_key.as_ref().is_some_and(|key| {
+                    self.keys.seen.contains(&(o.tenant_id.clone(), o.user_id.clone(), key.clone()))
                 })
-            }));
+            });
+            found.iter().filter_map(LedgerRow::buyer).for_each(|b| self.buyers.want(b));
+            self.orders.add(found);
         }
         Ok(())
     }
 
-    async fn read_attached(&mut self, orders: BTreeSet<(TenantId, OrderId)>) -> Result<()> {
-        for ((tenant_id,), list) in batches(orders.iter().map(|(t, id)| ((t.clone(),), id.clone()))) {
-            let payments = self.of_orders(&tenant_id, &list, &self.payments).await?;
-            self.payments.add(payments);
-            let inventory = self.of_orders(&tenant_id, &list, &self.inventory).await?;
-            self.inventory.add(inventory);
-            let messages = self.of_orders(&tenant_id, &list, &self.messages).await?;
-            self.messages.add(messages);
+    async fn read_charges(&mut self, charges: Vec<(TenantId, String, String)>) -> Result<()> {
+        for (tenant_id, list) in batches(charges.into_iter().map(|(t, _, transaction)| (t, transaction))) {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("transactions", list);
+            let mut found = self.store.select::<Payment>("reads/by_charges", &values).await?;
+            found.retain(|p| {
+                p.provider_txn_id.as_ref().is_some_and(|id| {
+                    self.charges.seen.contains(&(p.tenant_id.clone(), p.provider.clone(), id.clone()))
+                })
+            });
+            self.payments.add(found);
+        }
+        Ok(())
+    }
+
+    async fn read_named(&mut self, mut named: Vec<(TenantId, OrderId)>) -> Result<()> {
+        // Some have come meanwhile, with their buyers.
+        named.retain(|(tenant_id, id)| !self.orders.has(tenant_id, id.into()));
+        for (tenant_id, list) in batches(named.into_iter().map(|(t, id)| (t, id.to_string()))) {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("orders", list);
+            let mut found = self.store.select::<Order>("reads/of_orders", &values).await?;
+            found.retain(|o| self.named.seen.contains(&(o.tenant_id.clone(), o.order_id.clone())));
+            self.orders.add(found);
+        }
+        Ok(())
+    }
+
+    async fn read_attached(&mut self, orders: Vec<(TenantId, OrderId)>) -> Result<()> {
+        for (tenant_id, list) in batches(orders.into_iter().map(|(t, id)| (t, id.to_string()))) {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("orders", list);
+            let (payments, inventory, messages) = try_join!(
+                self.of_orders(&tenant_id, &values, &self.payments),
+                self.of_orders(&tenant_id, &values, &self.inventory),
+                self.of_orders(&tenant_id, &values, &self.messages)
+            )?;
+            self.add(payments, inventory, messages);
         }
         Ok(())
     }
@@ -555,30 +622,26 @@ impl<'a> Reading<'a> {
     async fn of_orders<T: LedgerRow>(
         &self,
         tenant_id: &TenantId,
-        orders: &[OrderId],
+        orders: &Values,
         read: &Table<T>,
     ) -> Result<Vec<T>> {
-        let list: Vec<_> = orders.iter().map(ToString::to_string).collect();
-        let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("orders", list);
-        let mut missing: Vec<String> = Vec::new();
+        let mut missing = Vec::new();
         for (_, database) in self.store.shards(T::LEDGER) {
-            let statement = self.store.ledger_statement::<T>(database, "reads/ids_of_orders", &values)?;
-            let mut connection = database.connection().await?;
-            for row in database.fetch(&mut connection, &statement).await? {
-                let id: RowId = Reader::new(&row, T::LEDGER).id("id")?;
-                let key = (tenant_id.clone(), id);
-                if !read.ids.contains(&key) {
-                    missing.push(key.1.to_string());
+            let statement = self.store.ledger_statement::<T>(database, "reads/ids_of_orders", orders)?;
+            let look = |row: SessionRow<'_>| {
+                let id: RowId = Reader::new(row, T::LEDGER.as_str()).id("id")?;
+                if !read.has(tenant_id, id.clone()) {
+                    missing.push((tenant_id.clone(), id.to_string()));
                 }
-            }
+                Ok(())
+            };
+            database.each_row(&statement, look).await?;
         }
-        let orders: HashSet<_> = orders.iter().collect();
-        let mut rows = Vec::new();
-        for ids in missing.chunks(BATCH) {
-            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("ids", ids.to_vec());
-            let found: Vec<T> = self.store.select("reads/by_ids", &values).await?;
-            rows.extend(found.into_iter().filter(|r| r.order_id().is_some_and(|id| orders.contains(id))));
-        }
+        let mut rows: Vec<T> = self.by_ids(missing).await?;
+        rows.retain(|row| {
+            let named = row.order_id().map(|id| (row.tenant_id().clone(), id.clone()));
+            named.is_some_and(|named| self.attached.seen.contains(&named))
+        });
         Ok(rows)
     }
 }

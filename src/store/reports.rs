@@ -93,10 +93,7 @@ impl Store {
         let values = in_scope(scope);
         for (_, database) in self.shards(T::LEDGER) {
             let statement = self.ledger_statement::<T>(database, file, &values)?;
-            let mut connection = database.connection().await?;
-            for row in database.fetch(&mut connection, &statement).await? {
-                take(&Reader::new(&row, T::LEDGER))?;
-            }
+            database.each_row(&statement, |row| take(&Reader::new(row, T::LEDGER.as_str()))).await?;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 //!
 //! A file is plain SQL that begins with a comment. What is special in it:
 //!
-//! - `:name` is a bound value. A list bound under the name becomes as many placeholders as it has
-//!   values, so it stands in `IN (:name)`; a table of rows bound under it becomes
+//! - `:name` is a bound value. A list bound under the name becomes at least as many placeholders as it
+//!   has values, the last of which may come again, so it stands in `IN (:name)`; a table of rows bound under it becomes
 //!   `(…), (…)`, so it stands in `VALUES :name`.
 //! - A line that names `:name` and ends in `-- when name` is left out unless something is bound
 //!   under `name`. Any other comment is one.
@@ -22,8 +22,8 @@ use include_dir::{Dir, include_dir};
 use sqlx::any::AnyArguments;
 use sqlx::{Any, AssertSqlSafe, Encode, SqlSafeStr, SqlStr, Type};
 
-use super::Dialect;
 use super::rows::Field;
+use super::{BATCH, Dialect};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
 
@@ -170,7 +170,7 @@ fn collect(root: &Path, folder: &Path, into: &mut BTreeMap<String, String>) -> R
 pub enum Value {
     Text(Option<String>),
     Int(Option<i64>),
-    /// Placeholders for a list.
+    /// Placeholders for a list that stands in `IN (…)`.
     List(Vec<String>),
     /// Placeholders for rows of single values, all of one width.
     Rows(Vec<Vec<Value>>),
@@ -282,7 +282,8 @@ impl Statement {
     fn place(&mut self, value: &Value, dialect: Dialect) {
         match value {
             Value::List(list) => {
-                for (i, text) in list.iter().enumerate() {
+                let again = list.last().map(|last| std::iter::repeat_n(last, padding(list.len())));
+                for (i, text) in list.iter().chain(again.into_iter().flatten()).enumerate() {
                     if i > 0 {
                         self.sql.push_str(", ");
                     }
@@ -329,17 +330,6 @@ impl Statement {
         Self { sql: format!("{how}{}", self.sql), arguments: self.arguments.clone() }
     }
 
-    /// The same statement, whose rows come as one, a JSON array of arrays of these columns: SQLite's driver hands rows over
-    /// one by one from thread to thread, which takes longer than reading them.
-    pub(super) fn packed(&self, columns: &[&str]) -> Self {
-        let sql = format!(
-            "SELECT json_group_array(json_array({})) AS packed FROM (\n{}\n)",
-            columns.join(", "),
-            self.sql
-        );
-        Self { sql, arguments: self.arguments.clone() }
-    }
-
     pub(super) fn query(&self) -> sqlx::query::Query<'static, Any, AnyArguments> {
         fn add<'q, T: 'q + Encode<'q, Any> + Type<Any>>(
             query: sqlx::query::Query<'q, Any, AnyArguments>,
@@ -357,6 +347,12 @@ impl Statement {
         }
         query
     }
+}
+
+/// How often the last value of a list is bound again: lists of few lengths make few texts, and a database prepares each
+/// once.
+fn padding(values: usize) -> usize {
+    if values > BATCH { 0 } else { values.next_power_of_two() - values }
 }
 
 /// The text without the lines whose `-- when name` is not fulfilled.
@@ -512,6 +508,17 @@ mod tests {
             made(text, &values, Dialect::Sqlite),
             "SELECT a::text, ':a' FROM (SELECT 1) AS ledger WHERE a = ? AND id IN (?, ?) -- not :b"
         );
+    }
+
+    #[test]
+    fn lists_of_many_lengths_make_few_texts() {
+        let bound = |count: usize| {
+            let list: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+            let values = Values::new().bind("ids", list);
+            Statement::new("id IN (:ids)", &[], &values, Dialect::Sqlite).unwrap().arguments
+        };
+        assert_eq!([1, 2, 3, 5, 257, BATCH, BATCH + 1].map(|n| bound(n).len()), [1, 2, 4, 8, 512, 512, 501]);
+        assert_eq!(bound(3), ["0", "1", "2", "2"].map(Value::from));
     }
 
     #[test]

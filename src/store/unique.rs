@@ -2,7 +2,7 @@
 //! consumer.
 
 use super::enforce::code;
-use super::rows::{LedgerRow, Reader};
+use super::rows::Reader;
 use super::schema::statements;
 use super::sql::{Statement, Value, Values};
 use super::{Connection, Database, Dialect, Store};
@@ -126,10 +126,7 @@ impl Store {
         let mut found = Vec::new();
         for (shard, database) in self.shards(unique.ledger()) {
             let of_orders = async |file: &str| -> Result<Vec<Order>> {
-                let statement = self.ledger_statement::<Order>(database, file, &values)?;
-                let mut connection = database.connection().await?;
-                let rows = database.fetch(&mut connection, &statement).await?;
-                rows.iter().map(|row| LedgerRow::decode(row.into(), shard, &self.statuses)).collect()
+                self.select_from(shard, database, file, &values).await
             };
             match unique {
                 Unique::LiveKey => {
@@ -139,12 +136,9 @@ impl Store {
                     found.extend(of_orders("unique/same_live_show").await?.into_iter().map(order(show)));
                 }
                 Unique::Charge => {
-                    let none = Values::new();
-                    let statement =
-                        self.ledger_statement::<Payment>(database, "unique/same_charge", &none)?;
-                    let mut connection = database.connection().await?;
-                    for row in database.fetch(&mut connection, &statement).await? {
-                        let p: Payment = LedgerRow::decode((&row).into(), shard, &self.statuses)?;
+                    let file = "unique/same_charge";
+                    let same: Vec<Payment> = self.select_from(shard, database, file, &Values::new()).await?;
+                    for p in same {
                         found.push(Violation {
                             tenant_id: p.tenant_id.to_string(),
                             shared: format!("{} {}", p.provider, p.provider_txn_id.unwrap_or_default()),

@@ -8,12 +8,14 @@ use onefold::core::ledger::*;
 use onefold::core::plan::make;
 use onefold::core::recheck::recheck;
 use onefold::core::scope::Scope;
+use onefold::store::{Places, Queries, Statuses, Store};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::common::book::at;
+use crate::common::book::{Book, at};
+use crate::common::databases::Kind;
 use crate::common::random::{ledgers, policy};
 use crate::on_every_database;
 
@@ -79,5 +81,24 @@ on_every_database! {
             }
         }
         assert!(decided > count * scopes / 2, "the scopes hold too little: {decided}");
+    }
+
+    async fn buyers_whom_a_collation_takes_for_one_are_all_read(db) {
+        let mut book = Book::new();
+        book.order("O-1", 0, "PAID").user_id = "ann".into();
+        book.order("O-2", 1, "PAID").user_id = "ANN".into();
+        db.store_of(&book.ledgers).await;
+        let folded = match db.kind {
+            Kind::Sqlite => "user_id COLLATE NOCASE AS user_id",
+            Kind::Mariadb => "user_id COLLATE utf8mb4_general_ci AS user_id",
+            Kind::Postgres => "user_id",
+        };
+        let queries = Queries::default();
+        let orders = queries.find("ledgers/orders").unwrap().replace("user_id", folded);
+        let queries = queries.with("ledgers/orders", &orders);
+        let store = Store::open(&Places::one(&db.url), queries, Statuses::default(), false).await.unwrap();
+        let show = book.ledgers.orders[0].show_id.clone();
+        let scope = Scope { shows: [show].into(), to: Some(at(60)), ..Scope::default() };
+        assert_eq!(store.read_scope(&scope).await.unwrap().orders.len(), 2);
     }
 }
