@@ -317,13 +317,14 @@ impl Database {
     ) -> Result<()> {
         // It is never closed.
         let _turn = self.readers.acquire().await;
-        let mut session = self.session().await?;
+        // What connects and reads is large, and stands in whatever waits for it: so it has a place of its own.
+        let mut session = Box::pin(self.session()).await?;
         let mut taken = Ok(());
         let goes_on = |row: SessionRow<'_>| {
             taken = take(row);
             taken.is_ok()
         };
-        session.select(select, goes_on).await.map_err(|e| self.failed(&e))?;
+        Box::pin(session.select(select, goes_on)).await.map_err(|e| self.failed(&e))?;
         self.give_back(session);
         taken
     }
