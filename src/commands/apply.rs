@@ -31,7 +31,7 @@ use crate::execute::apply::Applied;
 use crate::execute::pace::Pace;
 use crate::execute::{IntentEnd, Moment, command};
 use crate::providers::Providers;
-use crate::report::{Column, Report, Table};
+use crate::report::{Column, Report, Table, error_json};
 use crate::store::Store;
 use crate::store::connect::MAX_WORKERS;
 use crate::store::freezes::{FREEZE, held_by, lapsed};
@@ -139,31 +139,60 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let applying = executor.begin(plan, &freeze).await?;
     let mut upcoming = Upcoming::of(parts);
     let mut applied = Applied::default();
-    let mut canary = None;
-    if let Some(size) = args.canary.filter(|size| *size < all.with_steps()) {
-        let first = upcoming.take(size).await?;
-        applied = applying.carry_out(&refs(&first), &pace, &mut watch).await?;
-        canary = why_not_on(&store, plan, &first, &applied).await?;
-        applied.stopped |= canary.is_some();
-    }
-    loop {
-        let section = upcoming.take(SECTION).await?;
-        if section.is_empty() {
-            break;
-        }
-        let section = refs(&section);
-        applied = match applied.stopped {
-            // What was done of these before is done.
-            true => applied.and(applying.left(&section).await?),
-            false => applied.and(applying.carry_out(&section, &pace, &mut watch).await?),
+    let (mut canary, mut broken_off) = (None, None);
+    let mut first = args.canary.filter(|size| *size < all.with_steps());
+    while broken_off.is_none() {
+        let section = match upcoming.take(first.unwrap_or(SECTION)).await {
+            Ok(section) if section.is_empty() => break,
+            Ok(section) => section,
+            Err(error) => {
+                broken_off = Some(error);
+                break;
+            }
         };
+        let intents: Vec<_> = section.iter().collect();
+        let ran = match applied.stopped {
+            true => applying.done_of(&intents).await,
+            false => applying.carry_out(&intents, &pace, &mut watch).await,
+        };
+        match ran {
+            Ok(ran) => applied = applied.and(ran),
+            Err(error) => {
+                // What it did of these is done all the same.
+                if let Ok(done) = applying.done_of(&intents).await {
+                    applied = applied.and(done);
+                }
+                broken_off = Some(error);
+                break;
+            }
+        }
+        if first.take().is_some() {
+            match why_not_on(&store, plan, &section, &applied).await {
+                Ok(why) => canary = why,
+                Err(error) => broken_off = Some(error),
+            }
+            applied.stopped |= canary.is_some();
+        }
     }
+    applied.stopped |= broken_off.is_some();
     let (ended, refunded) = progress.end();
     if applied.is_whole() {
         let note = format!("{}, under a freeze that is {mode}", count(all.steps(), "step"));
-        store.end_plan(&plan.plan_id, &config.actor, &note, now()).await?;
+        broken_off = store.end_plan(&plan.plan_id, &config.actor, &note, now()).await.err();
     }
-    let open = open_requests(&store, plan, &applied.intents).await?;
+    let open = match open_requests(&store, plan, &applied.intents).await {
+        Ok(open) => open,
+        Err(error) => {
+            broken_off.get_or_insert(error);
+            Vec::new()
+        }
+    };
+    // Whatever ended it, what it did before is told.
+    if ended == 0
+        && let Some(error) = broken_off
+    {
+        return Err(error);
+    }
     let report = with_open(report(plan, &all, &applied, ended, &providers), plan, &open);
     let stopped = brakes.why().filter(|_| applied.stopped);
     let mut report = caveat.into_iter().chain(stopped).fold(report, Report::line);
@@ -173,6 +202,11 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     }
     report.json["freeze_mode"] = json!(mode);
     report.json["refunded_now"] = sums(&refunded);
+    if let Some(error) = broken_off {
+        report.json["error"] = error_json(&error);
+        report = report.line(format!("It was broken off: {}", error.message)).exit(error.exit);
+        report = error.hint.into_iter().fold(report, Report::line);
+    }
     if let Some(command) = &config.commands.after_apply
         && ended > 0
     {
@@ -254,10 +288,6 @@ impl<'s> Upcoming<'s> {
         }
         Ok(self.read.drain(..count.min(self.read.len())).collect())
     }
-}
-
-fn refs(intents: &[PlannedIntent]) -> Vec<&PlannedIntent> {
-    intents.iter().collect()
 }
 
 /// How long another process that is at the last intents is waited for: longer than its claims hold.

@@ -88,6 +88,8 @@ pub(super) struct Run<'r> {
     /// When the rows of an intent were found as planned, for the money step that is its next one, and the rows.
     looks: RefCell<HashMap<String, (Instant, Rc<Ledgers>)>>,
     stopped: Cell<bool>,
+    /// Whether it has waited for others as long as it may: what they are at is left to them.
+    is_tired: &'r Cell<bool>,
     /// Whoever makes many moves at once: the workers read side by side, and write one after the other.
     pub(super) turn: Mutex<()>,
 }
@@ -122,6 +124,7 @@ pub struct Applying<'a> {
     evidence: Evidence,
     /// Whether somebody had begun steps of it before.
     is_resumed: bool,
+    is_tired: Cell<bool>,
 }
 
 impl<'a> Executor<'a> {
@@ -133,7 +136,7 @@ impl<'a> Executor<'a> {
         let is_resumed = self.store.is_begun(&plan.plan_id).await?;
         self.store.begin_plan(&plan.plan_id, self.approval, &self.worker.actor, (self.clock)()).await?;
         let evidence = self.store.evidence_beside(&plan.plan_id).await?;
-        Ok(Applying { executor: *self, plan, freeze, evidence, is_resumed })
+        Ok(Applying { executor: *self, plan, freeze, evidence, is_resumed, is_tired: Cell::new(false) })
     }
 }
 
@@ -149,12 +152,14 @@ impl Applying<'_> {
         pace: &Pace<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<Applied> {
-        let Self { executor, plan, freeze, evidence, is_resumed } = self;
+        let Self { executor, plan, freeze, evidence, is_resumed, is_tired } = self;
         let watch = RefCell::new(watch);
         let tell = |moment: Moment<'_>| (watch.borrow_mut())(moment);
-        let begun = match is_resumed {
+        // Another process that began with us may be ahead of us.
+        let first = executor.begun_of(&plan.plan_id, intents.iter().copied().take(1)).await?;
+        let begun = match *is_resumed || !first.is_empty() {
             true => executor.begun_of(&plan.plan_id, intents.iter().copied()).await?,
-            false => Begun::default(),
+            false => first,
         };
         let run = Run {
             plan,
@@ -169,6 +174,7 @@ impl Applying<'_> {
             together: RefCell::default(),
             looks: RefCell::default(),
             stopped: Cell::new(false),
+            is_tired,
             turn: Mutex::default(),
         };
         let workers = (0..pace.workers.max(1)).map(|_| executor.work(&run));
@@ -184,12 +190,9 @@ impl Applying<'_> {
         })
     }
 
-    /// Of intents that are not gone on with: what was done of them before.
-    pub async fn left(&self, intents: &[&PlannedIntent]) -> Result<Applied> {
-        let begun = match self.is_resumed {
-            true => self.executor.begun_of(&self.plan.plan_id, intents.iter().copied()).await?,
-            false => Begun::default(),
-        };
+    /// What is done of intents that are not gone on with.
+    pub async fn done_of(&self, intents: &[&PlannedIntent]) -> Result<Applied> {
+        let begun = self.executor.begun_of(&self.plan.plan_id, intents.iter().copied()).await?;
         let steps_done = intents.iter().map(|i| begun.done(i)).sum();
         Ok(Applied { intents: Vec::new(), steps_done, stopped: true })
     }
@@ -225,7 +228,7 @@ impl Executor<'_> {
                     next.push_back((at, intent));
                     continue;
                 }
-                Some(IntentEnd::Busy(_)) if waited < run.pace.patience => {
+                Some(IntentEnd::Busy(_)) if waited < run.pace.patience && !run.is_tired.get() => {
                     let is_last = portion.is_empty() && next.is_empty() && run.queue.borrow().is_empty();
                     run.queue.borrow_mut().push_back((at, intent));
                     if is_last {
@@ -234,6 +237,7 @@ impl Executor<'_> {
                     }
                     continue;
                 }
+                Some(IntentEnd::Busy(_)) => run.is_tired.set(true),
                 Some(IntentEnd::BrokenOff) => run.stopped.set(true),
                 Some(_) => waited = Duration::ZERO,
             }
@@ -429,8 +433,9 @@ impl Executor<'_> {
             next.is_some_and(is_money) && run.together.borrow().contains_key(&other.intent_id)
         };
         let all: Vec<_> = std::iter::once(intent).chain(beside.filter(comes_next)).take(LOOKED_AT).collect();
+        let now = Instant::now();
         let (rows, mut as_planned) = self.as_planned(run, &all).await?;
-        let (now, rows) = (Instant::now(), Rc::new(rows));
+        let rows = Rc::new(rows);
         let is_so = as_planned.remove(&intent.intent_id);
         let mut looks = run.looks.borrow_mut();
         looks.retain(|_, (at, _)| is_fresh(at));
@@ -444,8 +449,8 @@ impl Executor<'_> {
         let payment =
             read.iter().find(|p| p.tenant_id == at.intent.tenant_id && RowId::from(&p.payment_id) == *id);
         match payment {
-            Some(payment) => self.store.rows_of_charge(payment).await,
-            None => Ok(Vec::new()),
+            Some(payment) if payment.provider_txn_id.is_some() => self.store.rows_of_charge(payment).await,
+            _ => Ok(self.store.read_row(&at.intent.tenant_id, id).await?.into_iter().collect()),
         }
     }
 

@@ -34,6 +34,10 @@ impl Begun {
         begun
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_intent.is_empty()
+    }
+
     /// Adds a record, in the place of what was known of its step.
     pub(super) fn add(&mut self, record: &StepRecord) {
         let records = self.of_intent.entry(record.intent_id.clone()).or_default();

@@ -279,15 +279,20 @@ fn select_from_sqlite(
             Value::List(_) | Value::Rows(_) => {}
         }
     }
-    let columns = Columns::named(statement.column_names());
-    let width = statement.column_count();
-    let unread = sqlite_columns(&statement).into_iter().find(|c| UNREAD.contains(&&*c.type_name));
+    let mut columns = Columns::default();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(of_sqlite)? {
-        if let Some(Column { name, type_name, .. }) = unread {
-            let source = format!("no value is read of a column that is declared as {type_name}").into();
-            return Err(sqlx::Error::ColumnDecode { index: name, source });
+        // Only now: a statement that was kept is prepared anew where the schema has changed since.
+        if columns.is_empty() {
+            let statement: &rusqlite::Statement<'_> = row.as_ref();
+            let unread = sqlite_columns(statement).into_iter().find(|c| UNREAD.contains(&&*c.type_name));
+            if let Some(Column { name, type_name, .. }) = unread {
+                let source = format!("no value is read of a column that is declared as {type_name}").into();
+                return Err(sqlx::Error::ColumnDecode { index: name, source });
+            }
+            columns = Columns::named(statement.column_names());
         }
+        let width = row.as_ref().column_count();
         let value = |at| match row.get_ref_unwrap(at) {
             ValueRef::Null => Ok(Field::Null),
             ValueRef::Integer(int) => Ok(Field::Int(int)),

@@ -3,6 +3,8 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::common::book::Book;
 use crate::common::site::Site;
 use crate::on_each_database;
@@ -11,6 +13,7 @@ on_each_database![
     several_workers_end_as_one_does,
     several_processes_share_a_plan,
     a_canary_comes_first_and_stops_the_rest_where_it_goes_wrong,
+    what_was_done_is_told_whatever_breaks_it_off,
     a_stop_file_leaves_a_plan_that_can_be_taken_up,
     a_pause_file_holds_it_until_it_is_gone,
     an_interrupt_lets_the_steps_under_way_end,
@@ -76,6 +79,27 @@ fn a_canary_comes_first_and_stops_the_rest_where_it_goes_wrong(site: &Site) {
     assert_eq!(site.order("B1"), "PAID");
     site.run(&["converge", "--plan", &plan]).ends(0);
     site.run(&["apply", &plan, "--yes", "--canary", "1"]).ends(0);
+    all_is_done(site, &plan);
+}
+
+fn what_was_done_is_told_whatever_breaks_it_off(site: &Site) {
+    let plan = night(site);
+    let folder = site.path("queries/moves");
+    std::fs::create_dir_all(&folder).unwrap();
+    let fails = "UPDATE inventory SET status = CASE hold_id WHEN 'H-B2' THEN NULL ELSE :to END, version = :next_version
+        WHERE tenant_id = :tenant_id AND hold_id = :id AND status IN (:from) AND version = :version";
+    std::fs::write(folder.join("hold.sql"), fails).unwrap();
+    let queries = site.path("queries");
+    let line = ["apply", &plan, "--yes", "--canary", "1", "--queries", queries.to_str().unwrap()];
+    let ran = site.run(&[&line[..], &["--json"]].concat()).ends(1);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(told["error"]["message"].as_str().unwrap().contains("moves/hold.sql"), "{told}");
+    let back = refunded(site);
+    assert!(back > 1 && told["refunded_now"][0]["amount_minor"] == back * 1000, "{back}: {told}");
+    assert_eq!(told["ended"], false);
+    assert!(told["steps_done"] == told["done_now"] && told["done_now"] != told["steps"], "{told}");
+    site.run(&line).fails(1, &["moves/hold.sql"]);
+    site.run(&["apply", &plan, "--yes"]).ends(0);
     all_is_done(site, &plan);
 }
 

@@ -19,7 +19,7 @@ fn planned(site: &Site) -> String {
     for row in &mut book.ledgers.orders {
         (row.user_id, row.session_id, row.source) =
             ("buyer-1".into(), Some("client-9".into()), Some("gateway".into()));
-        row.trace_id = Some("trace-77".into());
+        row.trace_id = Some("request-77".into());
     }
     for row in &mut book.ledgers.payments {
         (row.user_id, row.session_id) = ("buyer-1".into(), Some("client-9".into()));
@@ -38,7 +38,7 @@ fn planned(site: &Site) -> String {
         "show",
         "--advisory",
         "--reason",
-        "buyer-1 on client-9 (trace-77) bought twice",
+        "buyer-1 on client-9 (request-77) bought twice",
     ])
     .ends(0);
     site.plan()
@@ -55,7 +55,7 @@ fn before_during_and_after_it_says_how_far_things_are(site: &Site) {
     let json = site.json(&["report", &plan]);
     assert_eq!(json["plan_id"], plan.as_str());
     assert_eq!(json["intents"][0]["steps"][0]["outcome"], serde_json::Value::Null);
-    assert_eq!(json["report"]["freeze"]["reason"], "buyer-1 on client-9 (trace-77) bought twice");
+    assert_eq!(json["report"]["freeze"]["reason"], "buyer-1 on client-9 (request-77) bought twice");
     let events: Vec<_> = json["journal"].as_array().unwrap().iter().map(|e| e["event"].clone()).collect();
     assert_eq!(events, ["froze", "planned"]);
 
@@ -178,7 +178,7 @@ fn pseudonyms_are_the_same_in_every_report_and_nobodys_id_is_left(site: &Site) {
     site.run(&["history"]).ends(0).prints("buyer-1");
     let report = |more: &[&str]| site.run(&[&["report", &plan, "--redact"], more].concat()).ends(0);
     let nobody = |text: &str| {
-        for id in ["buyer-1", "client-9", "trace-77"] {
+        for id in ["buyer-1", "client-9", "request-77"] {
             assert!(!text.contains(id), "{id} in {text}");
         }
     };
