@@ -107,11 +107,7 @@ impl<'r> Run<'r> {
     /// Says of intents that are not gone on with which are done all the same, and which are broken off.
     fn note_left(&self, left: VecDeque<(usize, &PlannedIntent)>) {
         let begun = self.begun.borrow();
-        let end = |(at, intent): (usize, &PlannedIntent)| match begun.done(intent) {
-            0 => None,
-            done if done == intent.steps.len() => Some((at, IntentEnd::Done)),
-            _ => Some((at, IntentEnd::BrokenOff)),
-        };
+        let end = |(at, intent)| begun.end(intent).map(|end| (at, end));
         self.ends.borrow_mut().extend(left.into_iter().filter_map(end));
     }
 }
@@ -193,8 +189,12 @@ impl Applying<'_> {
     /// What is done of intents that are not gone on with.
     pub async fn done_of(&self, intents: &[&PlannedIntent]) -> Result<Applied> {
         let begun = self.executor.begun_of(&self.plan.plan_id, intents.iter().copied()).await?;
-        let steps_done = intents.iter().map(|i| begun.done(i)).sum();
-        Ok(Applied { intents: Vec::new(), steps_done, stopped: true })
+        let end = |i: &&PlannedIntent| begun.end(i).map(|end| (i.intent_id.clone(), end));
+        Ok(Applied {
+            intents: intents.iter().filter_map(end).collect(),
+            steps_done: intents.iter().map(|i| begun.done(i)).sum(),
+            stopped: true,
+        })
     }
 }
 

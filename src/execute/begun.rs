@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Executor;
+use super::{Executor, IntentEnd};
 use crate::core::ids::*;
 use crate::core::ledger::{Ledgers, Shard};
 use crate::core::plan::{PlannedIntent, Step};
@@ -79,6 +79,15 @@ impl Begun {
         let records = self.records(intent);
         let is_done = |key: &str| records.iter().any(|r| r.step_key == key && r.state.is_done());
         intent.steps.iter().filter(|step| is_done(&step.step_key)).count()
+    }
+
+    /// How an intent ends that is not gone on with; `None` where nothing of it is done.
+    pub(super) fn end(&self, intent: &PlannedIntent) -> Option<IntentEnd> {
+        match self.done(intent) {
+            0 => None,
+            done if done == intent.steps.len() => Some(IntentEnd::Done),
+            _ => Some(IntentEnd::BrokenOff),
+        }
     }
 
     /// What we moved of these rows.

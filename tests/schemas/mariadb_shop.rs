@@ -182,7 +182,7 @@ fn an_apply_that_broke_off_is_resumed_and_refunds_once() {
     shop.freeze();
     let plan_id = shop.plan_id();
     shop.sql("CREATE TRIGGER no_more BEFORE UPDATE ON seat_hold FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'stock is down'");
-    shop.apply(&plan_id).fails(1, &["stock is down"]);
+    shop.apply(&plan_id).ends(1).prints("It was broken off: ").prints("stock is down");
     assert_eq!(
         shop.column("SELECT CAST(given_back AS CHAR) FROM card_charge WHERE shop = 7 AND id = 1"),
         ["9800.00"]

@@ -170,7 +170,7 @@ fn an_apply_that_broke_off_is_resumed_and_refunds_once() {
         "CREATE FUNCTION no_more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'seats are down'; END $$;
          CREATE TRIGGER no_more BEFORE UPDATE ON booking_position FOR EACH ROW EXECUTE FUNCTION no_more()",
     );
-    tickets.apply(&plan_id).fails(1, &["seats are down"]);
+    tickets.apply(&plan_id).ends(1).prints("It was broken off: ").prints("seats are down");
     assert_eq!(tickets.column(REFUNDS), ["3XWP 1 1 failed 10.00", "3XWP 2 1 done 70.50"]);
     assert_eq!(tickets.column(MARKS), ["3XWP REFUNDING"]);
     tickets.sql("DROP TRIGGER no_more ON booking_position");
