@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{BATCH, Connection, Database, Queries, Store, Transaction};
+use super::{Connection, Database, Queries, Store, Transaction, in_few_lengths};
 use crate::core::chain::{Content, Link};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
@@ -204,7 +204,7 @@ impl Store {
 
     /// As [`Store::append_on`], of many entries one after the other.
     pub async fn append_all_on(&self, on: &mut Transaction, entries: &[Entry]) -> Result<()> {
-        for entries in entries.chunks(BATCH) {
+        for entries in in_few_lengths(entries) {
             let mut linked = Vec::with_capacity(entries.len());
             for entry in entries {
                 let link = on.next_link(&entry.content());

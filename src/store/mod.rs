@@ -163,3 +163,29 @@ impl Store {
 
 /// How many values are put into one list of a statement.
 pub(crate) const BATCH: usize = 500;
+
+/// Rows to be written in statements of few lengths, so that texts repeat: a database prepares each once, and a connection
+/// keeps each that it has prepared.
+fn in_few_lengths<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let length = if rows.len() < BATCH { 1 << rows.len().checked_ilog2()? } else { BATCH };
+        let (now, rest) = rows.split_at(length);
+        rows = rest;
+        Some(now)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_any_number_are_written_once_each_in_few_lengths() {
+        let rows: Vec<usize> = (0..1207).collect();
+        for count in 0..rows.len() {
+            let written: Vec<&[usize]> = in_few_lengths(&rows[..count]).collect();
+            assert_eq!(written.concat(), rows[..count]);
+            assert!(written.iter().all(|part| part.len() == BATCH || part.len().is_power_of_two()));
+        }
+    }
+}

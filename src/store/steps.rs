@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{BATCH, Connection, Store};
+use super::{BATCH, Connection, Store, in_few_lengths};
 use crate::core::evidence::{Effect, Evidence};
 use crate::core::ids::*;
 use crate::core::plan::Step;
@@ -271,7 +271,7 @@ impl Store {
     /// Adds steps that nobody has claimed; false where there is one of them already.
     pub async fn insert_steps(&self, on: &mut Connection, records: &[StepRecord]) -> Result<bool> {
         let journal = self.journal();
-        for records in records.chunks(BATCH) {
+        for records in in_few_lengths(records) {
             let rows: Vec<_> = records.iter().map(|record| bound(record).into_row()).collect();
             let values = Values::new().bind("rows", rows);
             if !journal.insert(on, &journal.statement(&self.queries, "steps/insert", &values)?).await? {
