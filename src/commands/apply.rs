@@ -242,8 +242,10 @@ impl Survey {
         let mut provided = Ok(());
         while let Some(intents) = parts.next().await? {
             let with_steps: Vec<_> = intents.iter().filter(|intent| !intent.steps.is_empty()).collect();
-            let keys: Vec<&str> = with_steps.iter().flat_map(|i| &i.steps).map(|s| &*s.step_key).collect();
-            let begun = if is_begun { store.steps_of_keys(&plan_id, &keys).await? } else { Vec::new() };
+            let begun = match is_begun {
+                true => store.steps_of_intents(&plan_id, with_steps.iter().copied()).await?,
+                false => Vec::new(),
+            };
             let done: HashSet<_> = begun.iter().filter(|r| r.state.is_done()).map(|r| &r.step_key).collect();
             for intent in &intents {
                 all.add(intent);

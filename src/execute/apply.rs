@@ -151,12 +151,12 @@ impl Applying<'_> {
         let Self { executor, plan, freeze, evidence, is_resumed, is_tired } = self;
         let watch = RefCell::new(watch);
         let tell = |moment: Moment<'_>| (watch.borrow_mut())(moment);
+        let of_first = |count| executor.begun_of(&plan.plan_id, intents.iter().copied().take(count));
+        let mut begun = of_first(if *is_resumed { intents.len() } else { 1 }).await?;
         // Another process that began with us may be ahead of us.
-        let first = executor.begun_of(&plan.plan_id, intents.iter().copied().take(1)).await?;
-        let begun = match *is_resumed || !first.is_empty() {
-            true => executor.begun_of(&plan.plan_id, intents.iter().copied()).await?,
-            false => first,
-        };
+        if !is_resumed && !begun.is_empty() {
+            begun = of_first(intents.len()).await?;
+        }
         let run = Run {
             plan,
             evidence,

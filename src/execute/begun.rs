@@ -16,12 +16,19 @@ use crate::store::steps::{StepRecord, own_move};
 /// A row of a ledger.
 type Row = (Ledger, TenantId, RowId);
 
+/// What was moved, by row, in the order of time.
+type Moves = HashMap<Row, Vec<OwnMove>>;
+
+fn add_move(moves: &mut Moves, own: OwnMove) {
+    let row = (own.ledger, own.tenant_id.clone(), own.id.clone());
+    moves.entry(row).or_default().push(own);
+}
+
 /// Steps that are begun or ended, by intent and by row.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Begun {
     of_intent: HashMap<String, Vec<StepRecord>>,
-    /// What was moved, in the order of time.
-    on_row: HashMap<Row, Vec<OwnMove>>,
+    on_row: Moves,
 }
 
 impl Begun {
@@ -56,10 +63,7 @@ impl Begun {
     }
 
     fn add_moves(&mut self, record: &StepRecord) {
-        if let Some(own) = own_move(record) {
-            let row = (own.ledger, own.tenant_id.clone(), own.id.clone());
-            self.on_row.entry(row).or_default().push(own);
-        }
+        own_move(record).into_iter().for_each(|own| add_move(&mut self.on_row, own));
     }
 
     pub(super) fn records(&self, intent: &PlannedIntent) -> &[StepRecord] {
@@ -103,9 +107,7 @@ impl Executor<'_> {
         plan_id: &str,
         intents: impl IntoIterator<Item = &'i PlannedIntent>,
     ) -> Result<Begun> {
-        let keys: Vec<&str> =
-            intents.into_iter().flat_map(|i| &i.steps).map(|step| &*step.step_key).collect();
-        Ok(Begun::of(self.store.steps_of_keys(plan_id, &keys).await?))
+        Ok(Begun::of(self.store.steps_of_intents(plan_id, intents).await?))
     }
 
     /// What has been begun of an intent, and what of its plan has moved these rows.
@@ -118,7 +120,7 @@ impl Executor<'_> {
         let mut begun = self.begun_of(plan_id, [intent]).await?;
         let unknown =
             each_row(rows).map(|at| at.row()).filter(|row| !begun.on_row.contains_key(row)).collect();
-        self.learn_moves(plan_id, unknown, &mut begun.on_row).await?;
+        begun.on_row.extend(self.moves_of(plan_id, unknown).await?);
         Ok(begun)
     }
 
@@ -143,32 +145,25 @@ impl Executor<'_> {
                 .filter(|row| !begun.on_row.contains_key(row))
                 .collect()
         };
-        let mut learned = HashMap::new();
-        self.learn_moves(plan_id, unknown, &mut learned).await?;
+        let learned = self.moves_of(plan_id, unknown).await?;
         begun.borrow_mut().on_row.extend(learned);
         Ok(())
     }
 
-    async fn learn_moves(
-        &self,
-        plan_id: &str,
-        rows: HashSet<Row>,
-        on_row: &mut HashMap<Row, Vec<OwnMove>>,
-    ) -> Result<()> {
+    /// What of a plan has moved some rows.
+    async fn moves_of(&self, plan_id: &str, rows: HashSet<Row>) -> Result<Moves> {
+        let mut moves = Moves::new();
         let mut of_tenant: BTreeMap<&TenantId, Vec<&RowId>> = BTreeMap::new();
         for (_, tenant_id, id) in &rows {
             of_tenant.entry(tenant_id).or_default().push(id);
         }
         for (tenant_id, ids) in of_tenant {
-            for own in self.store.steps_of_rows(plan_id, tenant_id, &ids).await?.iter().filter_map(own_move) {
-                let row = (own.ledger, own.tenant_id.clone(), own.id.clone());
-                // Rows of two ledgers may have the same id.
-                if rows.contains(&row) {
-                    on_row.entry(row).or_default().push(own);
-                }
-            }
+            let steps = self.store.steps_of_rows(plan_id, tenant_id, &ids).await?;
+            steps.iter().filter_map(own_move).for_each(|own| add_move(&mut moves, own));
         }
-        Ok(())
+        // Rows of two ledgers may have the same id.
+        moves.retain(|row, _| rows.contains(row));
+        Ok(moves)
     }
 }
 

@@ -219,12 +219,7 @@ impl Store {
     /// digest does not match).
     pub async fn plan_by_id(&self, plan_id: &str) -> Result<SavedPlan> {
         let mut connection = self.journal().connection().await?;
-        self.plan_on(&mut connection, plan_id).await
-    }
-
-    /// As [`Store::plan_by_id`], in a transaction.
-    pub(super) async fn plan_on(&self, on: &mut Connection, plan_id: &str) -> Result<SavedPlan> {
-        self.parts_on(on, plan_id).await?.whole(on).await
+        self.parts_on(&mut connection, plan_id).await?.whole(&mut connection).await
     }
 
     /// A saved plan by its id, to be read part by part.

@@ -8,7 +8,7 @@ use super::sql::Values;
 use super::{BATCH, Connection, Store, in_few_lengths};
 use crate::core::evidence::{Effect, Evidence};
 use crate::core::ids::*;
-use crate::core::plan::Step;
+use crate::core::plan::{PlannedIntent, Step};
 use crate::core::recheck::OwnMove;
 use crate::core::status::{Ledger, status_type};
 use crate::core::time::{Span, Timestamp};
@@ -199,12 +199,17 @@ impl Store {
         self.steps("steps/of_plan", &Values::new().bind("plan_id", plan_id)).await
     }
 
-    /// Those of some keys that a plan has begun or ended, in the order of their intents.
-    pub async fn steps_of_keys(&self, plan_id: &str, keys: &[&str]) -> Result<Vec<StepRecord>> {
+    /// The steps of some of its intents that a plan has begun or ended, in the order of their intents.
+    pub async fn steps_of_intents<'i>(
+        &self,
+        plan_id: &str,
+        intents: impl IntoIterator<Item = &'i PlannedIntent>,
+    ) -> Result<Vec<StepRecord>> {
+        let steps = intents.into_iter().flat_map(|intent| &intent.steps);
+        let keys: Vec<String> = steps.map(|step| step.step_key.clone()).collect();
         let mut found = Vec::new();
         for keys in keys.chunks(BATCH) {
-            let list: Vec<_> = keys.iter().map(ToString::to_string).collect();
-            let values = Values::new().bind("plan_id", plan_id).bind("step_keys", list);
+            let values = Values::new().bind("plan_id", plan_id).bind("step_keys", keys.to_vec());
             found.extend(self.steps("steps/of_keys", &values).await?);
         }
         Ok(found)
