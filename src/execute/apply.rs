@@ -2,16 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::begun::{At, Begun, each_row};
 use super::many::{PORTION, Stretch, Together};
-use super::money::{asks_provider, is_money, request};
+use super::money::{asks_provider, is_money, request, taken};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::pace::{Gate, Pace};
 use super::{Executor, IntentEnd, Moment, Tell, Watch};
@@ -25,8 +24,8 @@ use crate::core::recheck::{recheck, undo};
 use crate::core::status::Ledger;
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
+use crate::providers::Request;
 use crate::providers::outbox;
-use crate::store::outbox::OutboxRequest;
 use crate::store::steps::{Claim, StepRecord, StepState};
 
 /// The lease that apply asks for whenever it renews the freeze.
@@ -34,10 +33,10 @@ const LEASE: Span = Span::from_mins(10);
 /// How old a renewal may be when an intent without money is begun.
 const FRESH: Span = Span::from_secs(2);
 
-/// For how long a look at intents' rows counts, from when they were read, until their money steps are taken: not longer
-/// than a request to a provider is under way.
-const LOOK: Duration = Duration::from_millis(200);
-/// How many intents are looked at together: about as many as come to their turn meanwhile.
+/// For how long a look at intents' rows counts until their requests leave: not longer than a request to a provider is
+/// under way.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+/// How many intents of which a request is to leave are looked at together: about as many as come to their turn meanwhile.
 const LOOKED_AT: usize = 64;
 
 /// How often an intent is read again while another process moves its rows.
@@ -85,8 +84,8 @@ pub(super) struct Run<'r> {
     ends: RefCell<BTreeMap<usize, IntentEnd>>,
     /// The intents some of whose moves were made at once with others', and where their rows lie.
     together: RefCell<HashMap<String, Shards>>,
-    /// When the rows of an intent were found as planned, for the money step that is its next one, and the rows.
-    looks: RefCell<HashMap<String, (Instant, Rc<Ledgers>)>>,
+    /// When the rows of an intent were found as planned, for the request that is its next step.
+    looks: RefCell<HashMap<String, Instant>>,
     stopped: Cell<bool>,
     /// Whether it has waited for others as long as it may: what they are at is left to them.
     is_tired: &'r Cell<bool>,
@@ -99,8 +98,7 @@ impl<'r> Run<'r> {
     fn portion(&self) -> VecDeque<(usize, &'r PlannedIntent)> {
         let mut queue = self.queue.borrow_mut();
         let fair = queue.len().div_ceil(self.pace.workers.max(1));
-        let count = if self.pace.is_slowed() { 1 } else { fair.min(PORTION) };
-        let count = count.min(queue.len());
+        let count = if self.pace.is_slowed() { fair.min(1) } else { fair };
         queue.drain(..count).collect()
     }
 
@@ -251,19 +249,34 @@ impl Executor<'_> {
         if stretches.len() < 2 {
             return Ok(());
         }
-        if !self.goes(run, stretches.iter().map(|stretch| stretch.steps.len()).sum()).await? {
-            run.stopped.set(true);
-            let first = portion.front().map(|(at, _)| (*at, IntentEnd::BrokenOff));
-            run.ends.borrow_mut().extend(first);
-            return Ok(());
-        }
-        let money = stretches.iter().flat_map(Stretch::steps).any(is_money);
-        self.keep_hold(run, money).await?;
-        let Together { intents, records } = self.run_many(run, &stretches).await?;
-        run.together.borrow_mut().extend(intents);
-        records.iter().for_each(|record| run.begun.borrow_mut().add(record));
-        if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
-            run.stopped.set(true);
+        let has_money = |stretch: &Stretch<'_>| stretch.steps().iter().any(is_money);
+        let (money, others): (Vec<_>, Vec<_>) = stretches.into_iter().partition(has_money);
+        let mut parts = others.chunks(PORTION).chain(money.chunks(LOOKED_AT)).peekable();
+        let mut looked = None;
+        while let Some(stretches) = parts.next() {
+            if !self.goes(run, stretches.iter().map(|stretch| stretch.steps.len()).sum()).await? {
+                run.stopped.set(true);
+                let first = portion.front().map(|(at, _)| (*at, IntentEnd::BrokenOff));
+                run.ends.borrow_mut().extend(first);
+                return Ok(());
+            }
+            self.keep_hold(run, stretches.iter().any(has_money)).await?;
+            // The next ones are read while these are written.
+            let ahead = async {
+                match parts.peek() {
+                    Some(next) => self.look_at(run, next).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (together, ahead) = join(self.run_many(run, stretches, looked.take()), ahead).await;
+            let Together { intents, records } = together?;
+            run.together.borrow_mut().extend(intents);
+            records.iter().for_each(|record| run.begun.borrow_mut().add(record));
+            if records.iter().any(|record| self.tell(record, run.watch).is_some()) {
+                run.stopped.set(true);
+                return Ok(());
+            }
+            looked = ahead?;
         }
         Ok(())
     }
@@ -335,6 +348,11 @@ impl Executor<'_> {
                 next += 1;
                 continue;
             }
+            // It has left with its first leg, together with those of others.
+            let is_taken = |r: &&StepRecord| r.step_key == step.step_key && r.state == StepState::Accepted;
+            if is_together && let Some(record) = records.iter().find(is_taken) {
+                return Ok(Some(taken(record)));
+            }
             if is_together && has_asked && !asks_provider(step) {
                 run.together.borrow_mut().extend(checked.map(|shards| (intent.intent_id.clone(), shards)));
                 return Ok(None);
@@ -358,7 +376,7 @@ impl Executor<'_> {
                     )])));
                 };
                 let may_send = async || match is_together {
-                    true if self.look(run, intent, beside.clone()).await?.is_some() => Ok(None),
+                    true if self.look(run, intent, beside.clone()).await? => Ok(None),
                     _ => Ok(self.reread(plan, intent, run.evidence, &run.begun).await?.err()),
                 };
                 self.run_request(at(next), version, may_send, watch).await?
@@ -370,26 +388,17 @@ impl Executor<'_> {
                 }
                 let mut leaving = None;
                 if is_money(step) || checked.is_none() {
-                    let looked = match is_together {
-                        true => self.look(run, intent, beside.clone()).await?,
-                        false => None,
-                    };
-                    let payments = match looked {
-                        Some(rows) => self.charge_now(at(next), &rows.payments).await?,
-                        None => match self.reread(plan, intent, run.evidence, &run.begun).await? {
-                            Ok(as_seen) => {
-                                checked = Some(shards(&as_seen, intent));
-                                as_seen.payments
-                            }
-                            Err(end) => return Ok(Some(end)),
-                        },
+                    let as_seen = match self.reread(plan, intent, run.evidence, &run.begun).await? {
+                        Ok(as_seen) => as_seen,
+                        Err(end) => return Ok(Some(end)),
                     };
                     if is_money(step) {
-                        leaving = match self.leaving(at(next), &payments)? {
-                            Ok(leaving) => leaving,
+                        leaving = match self.leaving(at(next), &as_seen.payments)? {
+                            Ok(leaving) => leaving.map(|request| outbox::row(&request)),
                             Err(end) => return Ok(Some(end)),
                         };
                     }
+                    checked = Some(shards(&as_seen, intent));
                 }
                 let places: Vec<_> = (next..end)
                     .map(|i| {
@@ -414,19 +423,18 @@ impl Executor<'_> {
         Ok(Some(IntentEnd::Done))
     }
 
-    /// The rows of an intent where they have just been found as planned, for this one money step. With them those of
-    /// others are looked at that wait for theirs: they often are of the same buyers, and read again for each they would
-    /// take most of the time.
+    /// Whether an intent's rows have just been found as planned, for this one request. With them those of others are looked at
+    /// that wait for theirs: they often are of the same buyers, and read again for each they would take most of the time.
     async fn look<'i>(
         &self,
         run: &Run<'_>,
         intent: &'i PlannedIntent,
         beside: impl Iterator<Item = &'i PlannedIntent>,
-    ) -> Result<Option<Rc<Ledgers>>> {
+    ) -> Result<bool> {
         let is_fresh = |at: &Instant| at.elapsed() < LOOK;
         let looked = run.looks.borrow_mut().remove(&intent.intent_id);
-        if let Some((_, rows)) = looked.filter(|(at, _)| is_fresh(at)) {
-            return Ok(Some(rows));
+        if looked.is_some_and(|at| is_fresh(&at)) {
+            return Ok(true);
         }
         let comes_next = |other: &&PlannedIntent| {
             let next = run.begun.borrow().leading(other).and_then(|from| other.steps.get(from));
@@ -434,24 +442,12 @@ impl Executor<'_> {
         };
         let all: Vec<_> = std::iter::once(intent).chain(beside.filter(comes_next)).take(LOOKED_AT).collect();
         let now = Instant::now();
-        let (rows, mut as_planned) = self.as_planned(run, &all).await?;
-        let rows = Rc::new(rows);
+        let (_, mut as_planned) = self.as_planned(run, &all).await?;
         let is_so = as_planned.remove(&intent.intent_id);
         let mut looks = run.looks.borrow_mut();
-        looks.retain(|_, (at, _)| is_fresh(at));
-        looks.extend(as_planned.into_iter().map(|other| (other, (now, rows.clone()))));
-        Ok(is_so.then_some(rows))
-    }
-
-    /// All rows of the charge of a money step's payment, as they are now; the payment is among those that were read.
-    async fn charge_now(&self, at: Place<'_>, read: &[Payment]) -> Result<Vec<Payment>> {
-        let id = &at.step().id;
-        let payment =
-            read.iter().find(|p| p.tenant_id == at.intent.tenant_id && RowId::from(&p.payment_id) == *id);
-        match payment {
-            Some(payment) if payment.provider_txn_id.is_some() => self.store.rows_of_charge(payment).await,
-            _ => Ok(self.store.read_row(&at.intent.tenant_id, id).await?.into_iter().collect()),
-        }
+        looks.retain(|_, at| is_fresh(at));
+        looks.extend(as_planned.into_iter().map(|other| (other, now)));
+        Ok(is_so)
     }
 
     /// Reads an intent's rows anew and holds them against the plan, our own moves undone
@@ -513,7 +509,7 @@ impl Executor<'_> {
         &self,
         first: Place<'_>,
         payments: &[Payment],
-    ) -> Result<std::result::Result<Option<OutboxRequest>, IntentEnd>> {
+    ) -> Result<std::result::Result<Option<Request>, IntentEnd>> {
         let second = Place { position: first.position + 1, ..first };
         let record = self.wanted(second, None, false);
         let conflict = |why: String| Ok(Err(IntentEnd::Conflict(vec![why])));
@@ -532,7 +528,7 @@ impl Executor<'_> {
             return conflict(format!("payment {}: {why}", payment.payment_id));
         }
         let leaves = self.provider(&request.charge)?.leaves_with_first_leg();
-        Ok(Ok(leaves.then(|| outbox::row(&request))))
+        Ok(Ok(leaves.then_some(request)))
     }
 
     /// Renews the freeze under its token; a money step always sees to it first.

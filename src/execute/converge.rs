@@ -382,7 +382,7 @@ impl Executor<'_> {
     /// no plan goes on with it: its key is closed, so that nobody sends it any more.
     async fn give_up(&self, payment: &Payment) -> Result<GivenUp> {
         let id = RowId::from(&payment.payment_id);
-        let steps = self.store.steps_of_row(Ledger::Payments, &payment.tenant_id, &id).await?;
+        let steps = self.store.steps_of_payments(&payment.tenant_id, &[&id]).await?;
         let Some(first) = steps.iter().rev().find(|r| {
             r.state == StepState::Done
                 && r.step.to == payment.status.as_str()

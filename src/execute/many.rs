@@ -2,9 +2,9 @@
 //!
 //! A short cut and no more: it is taken where nothing stands in its way, and else undone as a whole, down to a single
 //! row that is not as its plan saw it, or that somebody else is at. Then [`Executor::apply`] goes intent by intent, and
-//! tells what is the matter. No request leaves so: an intent's moves are made with others' up to where one does, and from
-//! there on. An intent whose provider keeps us waiting is carried out by itself from its first step: it is not begun
-//! long before its turn.
+//! tells what is the matter. An intent's moves are made with others' up to where its provider is asked, and from there
+//! on; with the last of them leaves what leaves in the transaction of its first leg. An intent whose provider keeps
+//! us waiting is carried out by itself from its first step: it is not begun long before its turn.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -14,9 +14,9 @@ use rayon::prelude::*;
 use tokio::time::Instant;
 
 use super::Executor;
-use super::apply::{Run, Shards};
+use super::apply::{LOOK, Run, Shards};
 use super::begun::{At, Begun, each_row};
-use super::money::{asks_provider, is_money};
+use super::money::{asks_provider, is_another_open, is_money};
 use super::moves::{Place, after_move, entry, version_of};
 use crate::core::ids::*;
 use crate::core::join::Joined;
@@ -25,16 +25,18 @@ use crate::core::plan::{Plan, PlannedIntent, Step};
 use crate::core::recheck::{Recheck, undo};
 use crate::core::status::Ledger;
 use crate::error::{Error, Result};
+use crate::providers::{Request, outbox};
 use crate::store::journal::Event;
 use crate::store::moves::{Move, Moved};
-use crate::store::steps::StepRecord;
+use crate::store::steps::{StepRecord, StepState};
 use crate::store::{BATCH, Transaction};
 
-/// How many intents are carried out at once: half of what goes into one list of a statement, since most have an order or
-/// two to move.
+/// How many intents of which no money moves are carried out at once: half of what goes into one list of a statement, since
+/// most have an order or two to move.
 pub(super) const PORTION: usize = 250;
 
-/// How old what was read may be when the first row moves: another worker may have held the plan meanwhile.
+/// How long ago the rows may have been asked for when the first one moves: another worker may have held the plan
+/// meanwhile.
 const OLD: Duration = Duration::from_secs(2);
 /// How often rows are read anew that have become so old.
 const READS: usize = 3;
@@ -69,6 +71,24 @@ struct Ready<'i> {
     /// What is recorded of the intent.
     records: Vec<StepRecord>,
     shards: Shards,
+    /// The payment of the first leg that the stretch ends with, where the request leaves with it.
+    leaving: Option<(Payment, Request)>,
+}
+
+/// Stretches whose intents' rows were looked at together.
+pub(super) struct Looked<'i> {
+    ready: Vec<Ready<'i>>,
+    /// When their rows were asked for, and when they had all been read.
+    asked_at: Instant,
+    read_at: Instant,
+}
+
+impl Looked<'_> {
+    /// Whether it is too long ago for the first row to move now.
+    fn is_old(&self) -> bool {
+        let leaves = self.ready.iter().any(|ready| ready.leaving.is_some());
+        self.asked_at.elapsed() > OLD || leaves && self.read_at.elapsed() > LOOK
+    }
 }
 
 /// What was done of many intents at once.
@@ -96,17 +116,26 @@ impl Executor<'_> {
             .collect()
     }
 
-    /// Makes moves that may be made at once; what was done, nothing where it was left to be done intent by intent.
+    /// Makes moves that may be made at once; what was done, nothing where it was left to be done intent by intent. They
+    /// may have been looked at before.
     ///
     /// # Errors
     /// Refused, where the freeze is lost or a newer plan has taken this one's place: then nothing was done.
-    pub(super) async fn run_many(&self, run: &Run<'_>, stretches: &[Stretch<'_>]) -> Result<Together> {
+    pub(super) async fn run_many<'i>(
+        &self,
+        run: &Run<'_>,
+        stretches: &[Stretch<'i>],
+        mut before: Option<Looked<'i>>,
+    ) -> Result<Together> {
         for _ in 0..READS {
-            let ready = self.ready(run, stretches).await?;
-            let Some(first) = ready.first() else { break };
-            let read_at = Instant::now();
+            let mut looked = match before.take() {
+                Some(looked) => looked,
+                None => self.look_at(run, stretches).await?,
+            };
             let (mut is_old, mut is_left) = (false, false);
             let _turn = run.turn.lock().await;
+            self.keep_allowed(run.plan, &mut looked.ready).await?;
+            let Some(first) = looked.ready.first() else { break };
             let moved = self
                 .store
                 .journal()
@@ -116,8 +145,10 @@ impl Executor<'_> {
                             .await
                     },
                     async |tx| {
-                        is_old = read_at.elapsed() > OLD;
-                        if !is_old && let Ok(Some(records)) = self.move_many(tx, run.plan, &ready).await {
+                        is_old = looked.is_old();
+                        if !is_old
+                            && let Ok(Some(records)) = self.move_many(tx, run.plan, &looked.ready).await
+                        {
                             return Ok(records);
                         }
                         is_left = true;
@@ -127,9 +158,8 @@ impl Executor<'_> {
                 .await;
             match moved {
                 Ok(records) => {
-                    let intents = ready.into_iter().map(|r| (r.stretch.intent.intent_id.clone(), r.shards));
-                    let intents = intents.collect();
-                    return Ok(Together { intents, records });
+                    let shards = |ready: Ready<'_>| (ready.stretch.intent.intent_id.clone(), ready.shards);
+                    return Ok(Together { intents: looked.ready.into_iter().map(shards).collect(), records });
                 }
                 Err(_) if is_old => {}
                 Err(error) if is_left || error.is_clash() => break,
@@ -137,6 +167,13 @@ impl Executor<'_> {
             }
         }
         Ok(Together::default())
+    }
+
+    /// Looks at which of some stretches may be gone.
+    pub(super) async fn look_at<'i>(&self, run: &Run<'_>, stretches: &[Stretch<'i>]) -> Result<Looked<'i>> {
+        let asked_at = Instant::now();
+        let ready = self.ready(run, stretches).await?;
+        Ok(Looked { ready, asked_at, read_at: Instant::now() })
     }
 
     /// Reads the rows of some intents anew and holds them against the plan, our own moves undone (contract, section 5):
@@ -160,7 +197,7 @@ impl Executor<'_> {
     }
 
     /// Those of some stretches whose intents' rows are as the plan saw them and lie beside the journal, and whose providers
-    /// do not keep us waiting; each up to where a request leaves with a first leg.
+    /// do not keep us waiting.
     async fn ready<'i>(&self, run: &Run<'_>, stretches: &[Stretch<'i>]) -> Result<Vec<Ready<'i>>> {
         let intents: Vec<_> = stretches.iter().map(|stretch| stretch.intent).collect();
         let (rows, as_planned) = self.as_planned(run, &intents).await?;
@@ -169,10 +206,11 @@ impl Executor<'_> {
             .collect();
         let payments: HashMap<(&TenantId, RowId), &Payment> =
             rows.payments.iter().map(|p| ((&p.tenant_id, RowId::from(&p.payment_id)), p)).collect();
+        let begun = self.begun_on_payments(stretches).await?;
         let mut ready = Vec::new();
         let mut charges = HashSet::new();
         'stretches: for stretch in stretches {
-            let Stretch { intent, mut steps } = stretch.clone();
+            let Stretch { intent, steps } = stretch.clone();
             if !as_planned.contains(&intent.intent_id) {
                 continue;
             }
@@ -182,20 +220,26 @@ impl Executor<'_> {
                     continue 'stretches;
                 };
                 match self.providers.of(&payment.provider) {
-                    Ok(provider) if provider.leaves_with_first_leg() => steps.end = steps.end.min(position),
                     Ok(provider) if provider.is_immediate() => asked.push((position, payment)),
                     _ => continue 'stretches,
                 }
             }
+            let mut leaving = None;
             for (position, payment) in asked.into_iter().filter(|(position, _)| steps.contains(position)) {
                 // Of two rows of one charge the second is held against what the first has become.
                 let charge = payment.provider_txn_id.as_ref();
                 let charge = charge.map(|charge| (&payment.tenant_id, &payment.provider, charge));
                 let is_taken = charge.is_some_and(|charge| !charges.insert(charge));
                 let at = Place { plan: run.plan, intent, position };
-                let is_open = !matches!(self.open_request(at).await, Ok(None));
-                if is_taken || is_open || !matches!(self.leaving(at, &rows.payments), Ok(Ok(None))) {
-                    continue 'stretches;
+                let is_open = begun.iter().any(|record| {
+                    (&record.tenant_id, &record.step.id) == (&intent.tenant_id, &at.step().id)
+                        && is_another_open(record, at.step())
+                });
+                match self.leaving(at, &rows.payments) {
+                    Ok(Ok(request)) if !is_taken && !is_open => {
+                        leaving = request.map(|request| (Payment::clone(payment), request));
+                    }
+                    _ => continue 'stretches,
                 }
             }
             let shard = |step: &Step| {
@@ -204,12 +248,39 @@ impl Executor<'_> {
                 is_beside.then(|| ((step.ledger, step.id.clone()), shard))
             };
             let Some(shards) = intent.steps.iter().map(shard).collect() else { continue };
-            if !steps.is_empty() {
-                let records = run.begun.borrow().records(intent).to_vec();
-                ready.push(Ready { stretch: Stretch { intent, steps }, records, shards });
-            }
+            let records = run.begun.borrow().records(intent).to_vec();
+            ready.push(Ready { stretch: stretch.clone(), records, shards, leaving });
         }
         Ok(ready)
+    }
+
+    /// What is recorded of the payments that some stretches move.
+    async fn begun_on_payments(&self, stretches: &[Stretch<'_>]) -> Result<Vec<StepRecord>> {
+        let mut of_tenant: BTreeMap<&TenantId, Vec<&RowId>> = BTreeMap::new();
+        for stretch in stretches {
+            let ids = stretch.steps().iter().filter(|step| is_money(step)).map(|step| &step.id);
+            of_tenant.entry(&stretch.intent.tenant_id).or_default().extend(ids);
+        }
+        let mut begun = Vec::new();
+        for (tenant_id, ids) in of_tenant {
+            begun.extend(self.store.steps_of_payments(tenant_id, &ids).await?);
+        }
+        Ok(begun)
+    }
+
+    /// Keeps those of which no request leaves, or of whose charge all rows still allow it as they are now.
+    async fn keep_allowed(&self, plan: &Plan, ready: &mut Vec<Ready<'_>>) -> Result<()> {
+        let payments: Vec<&Payment> = ready.iter().filter_map(|r| Some(&r.leaving.as_ref()?.0)).collect();
+        if payments.is_empty() {
+            return Ok(());
+        }
+        let now = self.store.rows_of_charges(&payments).await?;
+        ready.retain(|ready| {
+            let Some((_, request)) = &ready.leaving else { return true };
+            let at = Place { plan, intent: ready.stretch.intent, position: ready.stretch.steps.end - 1 };
+            matches!(self.leaving(at, &now), Ok(Ok(Some(now))) if now == *request)
+        });
+        Ok(())
     }
 
     /// Moves the rows, and writes the steps and the journal's entries about them: first what is the first move of its row,
@@ -277,12 +348,28 @@ impl Executor<'_> {
                 }
             }
         }
+        let mut requests = Vec::new();
+        for (Ready { stretch, leaving, .. }, records) in ready.iter().zip(&mut records) {
+            let Some((_, request)) = leaving else { continue };
+            let second = Place { plan, intent: stretch.intent, position: stretch.steps.end };
+            let Some(version) = version_of(second, records.values()) else { return Ok(None) };
+            records.insert(second.position, self.left(second, version, request)?);
+            requests.push(outbox::row(request));
+        }
+        let requests: Vec<_> = requests.iter().collect();
+        if !self.store.outbox_add_all_on(tx, &requests, (self.clock)()).await? {
+            return Ok(None);
+        }
         let records: Vec<StepRecord> = records.into_iter().flat_map(BTreeMap::into_values).collect();
         if !self.store.insert_steps(tx, &records).await? {
             return Ok(None);
         }
+        let event = |record: &StepRecord| match record.state {
+            StepState::Accepted => Event::Accepted,
+            _ => Event::Moved,
+        };
         let entries: Vec<_> =
-            records.iter().map(|record| entry(&self.worker.actor, record, Event::Moved)).collect();
+            records.iter().map(|record| entry(&self.worker.actor, record, event(record))).collect();
         self.store.append_all_on(tx, &entries).await?;
         Ok(Some(records))
     }

@@ -13,6 +13,9 @@ use crate::store::journal::Event;
 use crate::store::moves::{Move, Moved, RowState};
 use crate::store::steps::{Claim, StepRecord, StepState};
 
+/// What is noted of a request that its provider has not finished.
+const TAKEN: &str = "taken by the provider, not finished";
+
 /// How often a row that somebody touches while we record what the provider did is read again.
 const TOUCHED: usize = 10;
 
@@ -104,10 +107,8 @@ impl Executor<'_> {
     /// Another request of ours about the same payment, sent before under another key, whose end is not
     /// recorded: until it is, no new one is begun.
     pub(super) async fn open_request(&self, at: Place<'_>) -> Result<Option<IntentEnd>> {
-        let step = at.step();
-        let steps = self.store.steps_of_row(step.ledger, &at.intent.tenant_id, &step.id).await?;
-        let open =
-            steps.iter().find(|r| r.sent && r.state.is_open() && r.step.provider_key != step.provider_key);
+        let steps = self.store.steps_of_payments(&at.intent.tenant_id, &[&at.step().id]).await?;
+        let open = steps.iter().find(|r| is_another_open(r, at.step()));
         Ok(open.map(|r| {
             IntentEnd::Unknown(format!("{} by {} is {} still", describe(&r.step), r.plan_id, r.state))
         }))
@@ -132,7 +133,7 @@ impl Executor<'_> {
     }
 
     /// What was given back before a request that was written with its first leg, and so has left already;
-    /// `None` where it has not. A refund is always of all that is left.
+    /// `None` where it has not.
     pub(super) async fn left_with_first_leg(&self, second: &StepRecord) -> Result<Option<Option<i64>>> {
         let Some(request) = self.request(second).await? else { return Ok(None) };
         let provider = self.provider(&request.charge)?;
@@ -140,8 +141,20 @@ impl Executor<'_> {
             return Ok(None);
         }
         Ok(match provider.ask(&request, (self.clock)()).await? {
-            Found::Request(_) => Some(second.step.amount_minor.map(|a| request.charge.amount_minor - a)),
+            Found::Request(_) => Some(refunded_before(&request)),
             Found::Nothing { .. } | Found::NoAnswer(_) => None,
+        })
+    }
+
+    /// The record of a request that leaves in the transaction of its first leg, which has left its row with this version:
+    /// written is taken.
+    pub(super) fn left(&self, second: Place<'_>, version: Version, request: &Request) -> Result<StepRecord> {
+        Ok(StepRecord {
+            state: StepState::Accepted,
+            note: Some(TAKEN.to_owned()),
+            refunded_before_minor: refunded_before(request),
+            sent_through: Some(self.provider(&request.charge)?.kind().to_owned()),
+            ..self.wanted(second, Some(version), true)
         })
     }
 
@@ -169,7 +182,7 @@ impl Executor<'_> {
 
     /// Why a request must not go out at this moment, whatever was planned; `None` where it may.
     pub(super) async fn forbidden(&self, payment: &Payment, ask: Ask) -> Result<Option<String>> {
-        let rows = self.store.rows_of_charge(payment).await?;
+        let rows = self.store.rows_of_charges(&[payment]).await?;
         Ok(forbids(payment, &rows, ask.refund_minor()))
     }
 
@@ -260,10 +273,9 @@ impl Executor<'_> {
                 }
             }
             Answer::Accepted(reference) => {
-                let why = "taken by the provider, not finished";
                 let record = named(record, reference);
-                let record = self.keep_open(record, StepState::Accepted, why, Event::Accepted).await?;
-                Ok(still_open(&record, IntentEnd::Accepted(what), watch))
+                let record = self.keep_open(record, StepState::Accepted, TAKEN, Event::Accepted).await?;
+                Ok(still_open(&record, taken(&record), watch))
             }
             Answer::Unknown(why) => {
                 let record = self.keep_open(record, StepState::Unknown, &why, Event::Unknown).await?;
@@ -429,6 +441,21 @@ impl Executor<'_> {
 fn still_open(record: &StepRecord, end: IntentEnd, watch: &Tell<'_>) -> Ran {
     let broken_off = watch(Moment::Open(record)).is_break();
     Ran::Stopped(Vec::new(), if broken_off { IntentEnd::BrokenOff } else { end })
+}
+
+/// How an intent stops whose request its provider has taken.
+pub(super) fn taken(record: &StepRecord) -> IntentEnd {
+    IntentEnd::Accepted(describe(&record.step))
+}
+
+/// Whether a step is a request about a payment, under another key than the one of this step, whose end is open.
+pub(super) fn is_another_open(record: &StepRecord, step: &Step) -> bool {
+    record.sent && record.state.is_open() && record.step.provider_key != step.provider_key
+}
+
+/// What was given back before a refund, which is always of all that is left.
+fn refunded_before(request: &Request) -> Option<i64> {
+    request.ask.refund_minor().map(|minor| request.charge.amount_minor - minor)
 }
 
 fn after(record: StepRecord, row: RowState) -> StepRecord {

@@ -306,7 +306,8 @@ impl Executor<'_> {
 
     /// Tells the watcher of a recorded step; says whether the intent stops here.
     pub(super) fn tell(&self, record: &StepRecord, watch: &Tell<'_>) -> Option<IntentEnd> {
-        if watch(Moment::Ended(record)).is_break() {
+        let moment = if record.state.is_open() { Moment::Open(record) } else { Moment::Ended(record) };
+        if watch(moment).is_break() {
             return Some(IntentEnd::BrokenOff);
         }
         (record.state == StepState::Conflict).then(|| {

@@ -184,7 +184,9 @@ impl Database {
             .connect(&url)
             .await
             .map_err(|e| cannot_connect(&label, dialect, &e))?;
-        let readers = Arc::new(Semaphore::new(connections as usize));
+        // What reads SQLite has its thread to itself: more of them at once would only keep more pages.
+        let readers = if dialect == Dialect::Sqlite { 1 } else { connections as usize };
+        let readers = Arc::new(Semaphore::new(readers));
         let chains = Arc::new(Chains::new());
         Ok(Self { pool, idle: Arc::default(), readers, dialect, label, has_copies: Arc::default(), chains })
     }
@@ -326,6 +328,10 @@ impl Database {
         };
         Box::pin(session.select(select, goes_on)).await.map_err(|e| self.failed(&e))?;
         self.give_back(session);
+        if self.dialect == Dialect::Sqlite {
+            // It has kept this thread to itself: whoever writes meanwhile goes on first.
+            tokio::task::yield_now().await;
+        }
         taken
     }
 

@@ -1,11 +1,13 @@
 //! The requests to the company's own payment service, beside the payment ledger
 //! (`queries/schema/outbox.sql` says what the service reads and writes).
 
+use std::collections::BTreeMap;
+
 use sqlx::any::AnyRow;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{Connection, Database, Store};
+use super::{Connection, Database, Store, in_few_lengths};
 use crate::core::ids::*;
 use crate::core::ledger::Shard;
 use crate::core::money::Currency;
@@ -122,26 +124,79 @@ impl Store {
                 false => Err(another(&there)),
             };
         }
-        if request.kind != OutboxKind::Query {
-            let values = Values::new()
-                .bind("tenant_id", request.tenant_id.as_str())
-                .bind("payment_id", request.payment_id.as_str());
-            let statement = database.statement(&self.queries, "outbox/of_payment", &values)?;
-            if let Some(row) = database.fetch(on, &statement).await?.first() {
-                return Err(another(&decode(row)?));
+        if request.kind != OutboxKind::Query
+            && let Some(there) = self.outbox_of_payments(on, database, &[request]).await?
+        {
+            return Err(another(&there));
+        }
+        self.outbox_insert(on, database, &[request], now).await
+    }
+
+    /// Writes requests into the transaction that moves their payments, which lie beside the journal. False where one of them
+    /// is there, or another about one of their payments that is not refused: which, this does not say, and the caller
+    /// must not commit.
+    pub async fn outbox_add_all_on(
+        &self,
+        on: &mut Connection,
+        requests: &[&OutboxRequest],
+        now: Timestamp,
+    ) -> Result<bool> {
+        let database = self.journal();
+        for requests in in_few_lengths(requests) {
+            if self.outbox_of_payments(on, database, requests).await?.is_some()
+                || !self.outbox_insert(on, database, requests, now).await?
+            {
+                return Ok(false);
             }
         }
-        let values = Values::new()
-            .bind("request_key", request.request_key.as_str())
-            .bind("kind", request.kind.as_str())
-            .bind("tenant_id", request.tenant_id.as_str())
-            .bind("payment_id", request.payment_id.as_str())
-            .bind("provider", request.provider.as_str())
-            .bind("provider_txn_id", request.provider_txn_id.as_deref())
-            .bind("amount_minor", request.amount_minor)
-            .bind("currency", request.currency.code())
-            .bind("reason", request.reason.as_str())
-            .bind("requested_at_us", now.micros());
+        Ok(true)
+    }
+
+    /// The first request that is not refused of those that are there about some others' payments.
+    async fn outbox_of_payments(
+        &self,
+        on: &mut Connection,
+        database: &Database,
+        requests: &[&OutboxRequest],
+    ) -> Result<Option<OutboxAnswer>> {
+        let mut of_tenant: BTreeMap<&TenantId, Vec<String>> = BTreeMap::new();
+        for request in requests {
+            of_tenant.entry(&request.tenant_id).or_default().push(request.payment_id.to_string());
+        }
+        for (tenant_id, payment_ids) in of_tenant {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("payment_ids", payment_ids);
+            let statement = database.statement(&self.queries, "outbox/of_payments", &values)?;
+            if let Some(row) = database.fetch(on, &statement).await?.first() {
+                return decode(row).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds requests; false where the key of one is there.
+    async fn outbox_insert(
+        &self,
+        on: &mut Connection,
+        database: &Database,
+        requests: &[&OutboxRequest],
+        now: Timestamp,
+    ) -> Result<bool> {
+        let row = |request: &&OutboxRequest| {
+            Values::new()
+                .bind("request_key", request.request_key.as_str())
+                .bind("kind", request.kind.as_str())
+                .bind("tenant_id", request.tenant_id.as_str())
+                .bind("payment_id", request.payment_id.as_str())
+                .bind("provider", request.provider.as_str())
+                .bind("provider_txn_id", request.provider_txn_id.as_deref())
+                .bind("amount_minor", request.amount_minor)
+                .bind("currency", request.currency.code())
+                .bind("reason", request.reason.as_str())
+                .bind("requested_at_us", now.micros())
+                .bind("state", OutboxState::Requested.as_str())
+                .into_row()
+        };
+        let values = Values::new().bind("rows", requests.iter().map(row).collect::<Vec<_>>());
         database.insert(on, &database.statement(&self.queries, "outbox/add", &values)?).await
     }
 

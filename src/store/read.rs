@@ -48,11 +48,22 @@ impl Store {
         let mut reading = Reading::of(self);
         let mut rows: BTreeMap<(Ledger, TenantId), BTreeSet<RowId>> = BTreeMap::new();
         for intent in intents {
+            if let (Some(show_id), Some(user_id)) = (&intent.show_id, &intent.user_id) {
+                let (tenant_id, show_id) = (intent.tenant_id.clone(), show_id.clone());
+                reading.buyers.want(Buyer { tenant_id, show_id, user_id: user_id.clone() });
+            }
             let orders = intent.orders.iter().map(|id| (Ledger::Orders, RowId::from(id)));
             for (ledger, id) in orders.chain(intent.orphans.iter().cloned()) {
                 rows.entry((ledger, intent.tenant_id.clone())).or_default().insert(id);
             }
         }
+        let buyers = reading.buyers.take();
+        reading.read_buyers(buyers).await?;
+        // What has not come with its buyer is another's by now, or gone.
+        for ((ledger, tenant_id), ids) in &mut rows {
+            ids.retain(|id| !reading.has(*ledger, tenant_id, id));
+        }
+        rows.retain(|_, ids| !ids.is_empty());
         reading.start_at_rows(&rows).await?;
         reading.finish().await
     }
@@ -112,17 +123,19 @@ impl Store {
         Ok(rows.into_iter().find(|row| row.tenant_id() == tenant_id && row.row_id() == *id))
     }
 
-    /// Every row of the charge that a payment is about, itself included (contract, section 3).
-    pub async fn rows_of_charge(&self, payment: &Payment) -> Result<Vec<Payment>> {
-        let Some(transaction) = &payment.provider_txn_id else { return Ok(vec![payment.clone()]) };
-        let values = Values::new()
-            .bind("tenant_id", payment.tenant_id.as_str())
-            .bind("transactions", vec![transaction.clone()]);
-        let rows: Vec<Payment> = self.select("reads/by_charges", &values).await?;
-        Ok(rows
-            .into_iter()
-            .filter(|p| p.provider == payment.provider && p.provider_txn_id.as_ref() == Some(transaction))
-            .collect())
+    /// Every row of the charges that some payments are about, themselves included, as they are now (contract, section 3).
+    pub async fn rows_of_charges(&self, payments: &[&Payment]) -> Result<Vec<Payment>> {
+        let mut rows: BTreeMap<(Ledger, TenantId), BTreeSet<RowId>> = BTreeMap::new();
+        for payment in payments {
+            let of_tenant = rows.entry((Ledger::Payments, payment.tenant_id.clone())).or_default();
+            of_tenant.insert((&payment.payment_id).into());
+        }
+        let mut reading = Reading::of(self);
+        reading.start_at_rows(&rows).await?;
+        reading.note_what_rows_name();
+        let charges = reading.charges.take();
+        reading.read_charges(charges).await?;
+        Ok(reading.into_rows().payments)
     }
 
     /// Whether some row is in a scope by its own columns; a session counts as the row has it, not as filled.
@@ -363,6 +376,15 @@ impl<'a> Reading<'a> {
         self.payments.add(payments);
         self.inventory.add(inventory);
         self.messages.add(messages);
+    }
+
+    fn has(&self, ledger: Ledger, tenant_id: &TenantId, id: &RowId) -> bool {
+        match ledger {
+            Ledger::Orders => self.orders.has(tenant_id, id.clone()),
+            Ledger::Payments => self.payments.has(tenant_id, id.clone()),
+            Ledger::Inventory => self.inventory.has(tenant_id, id.clone()),
+            Ledger::Messages => self.messages.has(tenant_id, id.clone()),
+        }
     }
 
     async fn start_at_scope(&mut self, scope: &Scope) -> Result<()> {

@@ -240,18 +240,15 @@ impl Store {
         Ok(!self.steps("steps/one_of_plan", &Values::new().bind("plan_id", plan_id)).await?.is_empty())
     }
 
-    /// The steps on one row, in the order of time.
-    pub async fn steps_of_row(
-        &self,
-        ledger: Ledger,
-        tenant_id: &TenantId,
-        id: &RowId,
-    ) -> Result<Vec<StepRecord>> {
-        let values = Values::new()
-            .bind("tenant_id", tenant_id.as_str())
-            .bind("ledger", ledger.as_str())
-            .bind("row_id", id.as_str());
-        self.steps("steps/of_row", &values).await
+    /// The steps on some payments of a tenant, in the order of time.
+    pub async fn steps_of_payments(&self, tenant_id: &TenantId, ids: &[&RowId]) -> Result<Vec<StepRecord>> {
+        let mut found = Vec::new();
+        for ids in ids.chunks(BATCH) {
+            let list: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("payment_ids", list);
+            found.extend(self.steps("steps/of_payments", &values).await?);
+        }
+        Ok(found)
     }
 
     /// Steps that were begun and not ended, the oldest first.

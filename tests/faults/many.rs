@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use onefold::core::ledger::Ledgers;
 use onefold::core::status::Ledger;
+use onefold::execute::apply::Applied;
 use onefold::execute::pace::{Gate, Pace};
 use onefold::execute::{IntentEnd, Moment};
+use onefold::providers::Providers;
 use onefold::providers::outbox::Outbox;
 use onefold::providers::sandbox::{Misbehaviour, Sandbox};
 use onefold::store::Store;
@@ -17,17 +19,17 @@ use crate::common::book::Book;
 use crate::common::databases::{Db, Kind};
 use crate::on_every_database;
 
-/// How many purchases: one portion of intents, and some of the next.
+/// How many purchases: as many as are carried out at once, and some more.
 const PURCHASES: usize = 260;
 
-/// A purchase each of many users: `A` is kept, `B` is cancelled, and of every tenth one `C` is refunded.
-fn crowd(purchases: usize) -> Ledgers {
+/// A purchase each of many users: `A` is kept, `B` is cancelled, and of each so many-th one `C` is refunded.
+fn crowd(purchases: usize, refunded: usize) -> Ledgers {
     let mut book = Book::new();
     for n in 0..purchases {
         book.bought(&format!("O-{n}-A"), 0);
         book.reserved(&format!("O-{n}-B"), 10);
         book.message(&format!("M-{n}"), &format!("O-{n}-B"), "order.timeout", "QUEUED");
-        if n % 10 == 0 {
+        if n % refunded == 0 {
             book.bought(&format!("O-{n}-C"), 20);
         }
     }
@@ -41,7 +43,11 @@ fn crowd(purchases: usize) -> Ledgers {
 }
 
 async fn begin<'s>(store: &'s Store, tenant: &str, purchases: usize) -> Night<'s> {
-    store.import(&of_tenant(crowd(purchases), tenant), false, |_, _| ()).await.unwrap();
+    begin_with(store, tenant, purchases, 10).await
+}
+
+async fn begin_with<'s>(store: &'s Store, tenant: &str, purchases: usize, refunded: usize) -> Night<'s> {
+    store.import(&of_tenant(crowd(purchases, refunded), tenant), false, |_, _| ()).await.unwrap();
     Night::of_rows_there(store, tenant).await
 }
 
@@ -57,6 +63,42 @@ async fn told(db: &Db, tenant: &str) -> [Vec<Vec<String>>; 2] {
         db.rows(&format!("{steps}'{tenant}' ORDER BY ledger, row_id, position")).await,
         db.rows(&format!("{journal}'{tenant}' ORDER BY ledger, row_id, to_status, event")).await,
     ]
+}
+
+/// Applies a plan intent by intent, as whoever is to go slowly does.
+async fn one_by_one(night: &Night<'_>, providers: &Providers<'_>) -> Applied {
+    let slowly = Pace::new(1, Some(1e9), Duration::ZERO, &|| Gate::Open);
+    let worker = night.worker();
+    executor_with(night.store, providers, &worker)
+        .begin(&night.plan, &night.freeze)
+        .await
+        .unwrap()
+        .carry_out(&night.plan.with_steps(), &slowly, &mut |_: Moment<'_>| ControlFlow::Continue(()))
+        .await
+        .unwrap()
+}
+
+/// The same is told of the tenants `together` and `alone`, of more than so many steps.
+async fn told_alike(store: &Store, db: &Db, steps: usize) {
+    let (here, there) = (told(db, "together").await, told(db, "alone").await);
+    assert!(here.iter().all(|rows| rows.len() > steps), "{} steps", here[0].len());
+    for (here, there) in here.iter().flatten().zip(there.iter().flatten()) {
+        assert_eq!(here, there);
+    }
+    assert_eq!(here, there);
+    let verified = store.verify_journal(|_| ()).await.unwrap();
+    assert!(verified.fits(), "{verified:?}");
+}
+
+/// What stands in the outbox about a tenant's payments.
+async fn outbox(db: &Db, tenant: &str) -> Vec<Vec<String>> {
+    let requests = "SELECT kind, payment_id, provider, COALESCE(provider_txn_id, ''), amount_minor, currency, state \
+                    FROM onefold_outbox WHERE tenant_id = ";
+    db.rows(&format!("{requests}'{tenant}' ORDER BY payment_id, kind")).await
+}
+
+fn accepted(applied: &Applied) -> usize {
+    applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count()
 }
 
 on_every_database! {
@@ -81,29 +123,12 @@ on_every_database! {
         let at = |step: &str| ended.iter().position(|ended| ended == step).unwrap();
         assert!(at("H-O-0-C RELEASED") > at(&request), "{ended:?}");
 
-        // Whoever is to go slowly goes intent by intent.
-        let slowly = Pace::new(1, Some(1e9), Duration::ZERO, &|| Gate::Open);
-        let (worker, providers) = (alone.worker(), providers(Sandbox::well_behaved(&store)));
-        let mut watch = |_: Moment<'_>| ControlFlow::Continue(());
-        let applied = executor_with(&store, &providers, &worker)
-            .begin(&alone.plan, &alone.freeze)
-            .await
-            .unwrap()
-            .carry_out(&alone.plan.with_steps(), &slowly, &mut watch)
-            .await
-            .unwrap();
+        let applied = one_by_one(&alone, &providers(Sandbox::well_behaved(&store))).await;
         assert!(applied.is_whole(), "{applied:?}");
 
         assert_eq!(together.rows().await, alone.rows().await);
         assert_eq!(together.requests(db).await, alone.requests(db).await);
-        let (here, there) = (told(db, "together").await, told(db, "alone").await);
-        assert!(here.iter().all(|rows| rows.len() > 4 * PURCHASES), "{} steps", here[0].len());
-        for (here, there) in here.iter().flatten().zip(there.iter().flatten()) {
-            assert_eq!(here, there);
-        }
-        assert_eq!(here, there);
-        let verified = store.verify_journal(|_| ()).await.unwrap();
-        assert!(verified.fits(), "{verified:?}");
+        told_alike(&store, db, 4 * PURCHASES).await;
     }
 
     async fn what_waits_for_a_provider_is_not_begun_before_its_turn(db) {
@@ -160,30 +185,75 @@ on_every_database! {
         assert!(verified.fits(), "{verified:?}");
     }
 
-    async fn no_request_leaves_with_the_moves_of_others(db) {
+    async fn what_leaves_with_its_first_leg_leaves_with_the_moves_of_others(db) {
         let store = db.store().await;
-        let night = begin(&store, "t", 20).await;
-        let (worker, providers) = (night.worker(), providers(Outbox::new(&store)));
-        let (mut ended, mut begun) = (Vec::new(), false);
-        let mut watch = |moment: Moment<'_>| {
+        // More than are looked at together.
+        let (together, alone) = (begin_with(&store, "together", 140, 2).await, begin_with(&store, "alone", 140, 2).await);
+        let providers = providers(Outbox::new(&store));
+        let (mut opened, mut before_the_first) = (0, None);
+        let applied = together.apply_through(&providers, |moment| {
             match moment {
-                Moment::Ended(record) if !begun => ended.push(format!("{} {}", record.step.id, record.step.to)),
-                Moment::Intent(_) => begun = true,
+                Moment::Open(_) => opened += 1,
+                Moment::Intent(_) if before_the_first.is_none() => before_the_first = Some(opened),
                 _ => {}
             }
             ControlFlow::Continue(())
-        };
-        let applied = executor_with(&store, &providers, &worker)
-            .begin(&night.plan, &night.freeze)
-            .await
-            .unwrap()
-            .carry_out(&night.plan.with_steps(), &Pace::alone(), &mut watch)
-            .await
-            .unwrap();
-        let waits = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count();
-        assert_eq!(waits, 2, "{applied:?}");
-        assert!(ended.contains(&"O-10-B CANCELLING".to_owned()), "{ended:?}");
-        assert!(!ended.iter().any(|step| step.ends_with(" REFUNDING") && step.starts_with("P-")), "{ended:?}");
+        }).await.unwrap();
+        assert_eq!((before_the_first, opened), (Some(70), 70));
+        let slowly = one_by_one(&alone, &providers).await;
+        assert_eq!(accepted(&applied), 70, "{applied:?}");
+        let ends = |applied: &Applied| applied.intents.iter().map(|(_, end)| end.clone()).collect::<Vec<_>>();
+        assert_eq!(ends(&applied), ends(&slowly));
+        assert_eq!(together.rows().await, alone.rows().await);
+        assert_eq!(outbox(db, "together").await, outbox(db, "alone").await);
+        assert_eq!(outbox(db, "together").await.len(), 70);
+        told_alike(&store, db, 3 * 140).await;
+        let again = together.apply_through(&providers, |_| ControlFlow::Continue(())).await.unwrap();
+        assert_eq!(ends(&again), ends(&applied));
+        assert_eq!(outbox(db, "together").await.len(), 70);
+
+        // The service does them: then the rest is done at once.
+        db.run("UPDATE onefold_outbox SET state = 'DONE', provider_ref = 're', answered_at_us = requested_at_us").await;
+        let applied = together.apply_through(&providers, |_| ControlFlow::Continue(())).await.unwrap();
+        assert!(applied.is_whole(), "{applied:?}");
+        let refunded = "SELECT payment_id FROM payments WHERE tenant_id = 'together' AND status = 'REFUNDED' AND refunded_minor = amount_minor";
+        assert_eq!(db.rows(refunded).await.len(), 70);
+    }
+
+    async fn where_a_request_cannot_be_written_its_payment_does_not_move(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 40).await;
+        let one = "NEW.payment_id = 'P-O-20-C'";
+        match db.kind {
+            Kind::Sqlite => db.run(format!("CREATE TRIGGER full BEFORE INSERT ON onefold_outbox WHEN {one} BEGIN SELECT RAISE(ABORT, 'no room'); END")).await,
+            Kind::Postgres => {
+                db.run(format!("CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {one} THEN RAISE EXCEPTION 'no room'; END IF; RETURN NEW; END $$")).await;
+                db.run("CREATE TRIGGER full_up BEFORE INSERT ON onefold_outbox FOR EACH ROW EXECUTE FUNCTION full_up()").await;
+            }
+            Kind::Mariadb => db.run(format!("CREATE TRIGGER full_up BEFORE INSERT ON onefold_outbox FOR EACH ROW IF {one} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room'; END IF")).await,
+        }
+        let error = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await.unwrap_err();
+        assert!(error.to_string().contains("no room"), "{error:?}");
+        let moved = db.rows("SELECT payment_id FROM payments WHERE status = 'REFUNDING' ORDER BY payment_id").await;
+        assert_eq!(moved, db.rows("SELECT payment_id FROM onefold_outbox ORDER BY payment_id").await);
+        assert!(!moved.contains(&vec!["P-O-20-C".to_owned()]), "{moved:?}");
+        let begun = "SELECT step_key FROM onefold_steps WHERE row_id = 'P-O-20-C'";
+        assert!(db.rows(begun).await.is_empty());
+    }
+
+    async fn a_payment_of_which_the_service_has_a_request_already_is_not_asked_about_again(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 40).await;
+        db.run(
+            "INSERT INTO onefold_outbox (request_key, kind, tenant_id, payment_id, provider, amount_minor, currency, reason, \
+             requested_at_us, state) VALUES ('by hand', 'REFUND', 't', 'P-O-20-C', 'pay', 1000, 'CNY', 'by hand', 1, 'TAKEN')",
+        ).await;
+        let applied = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await;
+        let error = applied.unwrap_err();
+        assert!(error.to_string().contains("another REFUND of payment P-O-20-C"), "{error:?}");
+        assert_eq!(night.status(Ledger::Payments, "P-O-20-C").await, "CAPTURED");
+        let requests = outbox(db, "t").await;
+        assert_eq!(requests.iter().filter(|row| row[1] == "P-O-20-C").count(), 1, "{requests:?}");
     }
 
     async fn a_row_that_cannot_be_moved_does_not_hold_back_others(db) {

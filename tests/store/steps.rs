@@ -75,8 +75,8 @@ on_every_database! {
         assert_eq!((&claimed, &there(&store).await), (&wanted("a", 1, 0), &wanted("a", 1, 0)));
         assert_eq!(store.steps_of_plan("PL-1").await.unwrap(), std::slice::from_ref(&claimed));
         assert_eq!(store.open_steps().await.unwrap(), std::slice::from_ref(&claimed));
-        assert_eq!(store.steps_of_row(Ledger::Payments, &"t".into(), &"P-1".into()).await.unwrap(), [claimed]);
-        assert!(store.steps_of_row(Ledger::Payments, &"T".into(), &"P-1".into()).await.unwrap().is_empty());
+        assert_eq!(store.steps_of_payments(&"t".into(), &[&"P-1".into()]).await.unwrap(), [claimed]);
+        assert!(store.steps_of_payments(&"T".into(), &[&"P-1".into()]).await.unwrap().is_empty());
     }
 
     async fn of_many_who_claim_a_step_at_once_one_gets_it_and_the_others_see_that_it_is_busy(db) {
