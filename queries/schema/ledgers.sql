@@ -1,7 +1,8 @@
 -- The four ledgers of the embedded schema (contract, section 1). Times are microseconds since 1970
 -- in UTC, amounts are in the currency's minor unit, versions are opaque text.
 -- {id}, {text}, {long} and {serial} are the database's own types for ids, short text, documents
--- and growing numbers. Safe to run twice.
+-- and growing numbers; {with_room} leaves room for moved rows where the database would else put each
+-- into all indexes anew. Safe to run twice.
 
 CREATE TABLE IF NOT EXISTS orders (
     tenant_id       {id} NOT NULL,
@@ -20,7 +21,7 @@ CREATE TABLE IF NOT EXISTS orders (
     created_at_us   BIGINT NOT NULL,
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, order_id)
-);
+){with_room};
 
 CREATE TABLE IF NOT EXISTS payments (
     tenant_id       {id} NOT NULL,
@@ -39,7 +40,7 @@ CREATE TABLE IF NOT EXISTS payments (
     captured_at_us  BIGINT,
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, payment_id)
-);
+){with_room};
 
 CREATE TABLE IF NOT EXISTS inventory (
     tenant_id       {id} NOT NULL,
@@ -55,7 +56,7 @@ CREATE TABLE IF NOT EXISTS inventory (
     expires_at_us   BIGINT,
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, hold_id)
-);
+){with_room};
 
 CREATE TABLE IF NOT EXISTS messages (
     tenant_id       {id} NOT NULL,
@@ -72,4 +73,4 @@ CREATE TABLE IF NOT EXISTS messages (
     created_at_us   BIGINT NOT NULL,
     version         {id} NOT NULL,
     PRIMARY KEY (tenant_id, message_id)
-);
+){with_room};
