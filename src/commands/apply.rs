@@ -136,7 +136,7 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
         progress.tell(moment);
         ControlFlow::Continue(())
     };
-    let applying = executor.begin(plan, &freeze).await?;
+    let applying = executor.begin(plan, &all, &freeze).await?;
     let mut upcoming = Upcoming::of(parts);
     let mut applied = Applied::default();
     let (mut canary, mut broken_off) = (None, None);

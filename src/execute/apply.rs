@@ -22,6 +22,7 @@ use crate::core::ledger::{Ledgers, Payment, Shard};
 use crate::core::plan::{Plan, PlannedIntent};
 use crate::core::recheck::{recheck, undo};
 use crate::core::status::Ledger;
+use crate::core::tally::Tally;
 use crate::core::time::{Span, Timestamp};
 use crate::error::Result;
 use crate::providers::Request;
@@ -122,13 +123,13 @@ pub struct Applying<'a> {
 }
 
 impl<'a> Executor<'a> {
-    /// Begins a plan, or goes on with it; its own intents are not asked for.
+    /// Begins a plan, which comes to `all`, or goes on with it; its own intents are not asked for.
     ///
     /// # Errors
     /// Refused where it may not be begun.
-    pub async fn begin(&self, plan: &'a Plan, freeze: &'a Freeze) -> Result<Applying<'a>> {
+    pub async fn begin(&self, plan: &'a Plan, all: &Tally, freeze: &'a Freeze) -> Result<Applying<'a>> {
         let is_resumed = self.store.is_begun(&plan.plan_id).await?;
-        self.store.begin_plan(&plan.plan_id, self.approval, &self.worker.actor, (self.clock)()).await?;
+        self.store.begin_plan(plan, all, self.approval, &self.worker.actor, (self.clock)()).await?;
         let evidence = self.store.evidence_beside(&plan.plan_id).await?;
         Ok(Applying { executor: *self, plan, freeze, evidence, is_resumed, is_tired: Cell::new(false) })
     }

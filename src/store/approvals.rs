@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::journal::{Entry, Event};
-use super::plans::{PlanParts, SavedPlan};
+use super::plans::{PlanParts, SavedPlan, changed};
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store, Transaction};
@@ -178,33 +178,36 @@ impl Store {
         Err(not_approved(saved, rule.distinct, &why))
     }
 
-    /// Says that a plan is begun, so that its steps can be claimed; one that is begun already goes on, and no
-    /// approval is asked for twice.
+    /// Says that a plan, which comes to `all`, is begun, so that its steps can be claimed; one that is begun already goes
+    /// on, and no approval is asked for twice.
     ///
     /// # Errors
     /// Refused, where a newer plan has taken its place; where it needs an approval, by this rule, by the one that
-    /// stands or by the one that it was made under, and has none that counts; and where its maker or its rule are
-    /// not what the journal says.
+    /// stands or by the one that it was made under, and has none that counts; and where its maker, its rule or its digest
+    /// are not what they were.
     pub async fn begin_plan(
         &self,
-        plan_id: &str,
+        plan: &Plan,
+        all: &Tally,
         rule: &ApprovalRule,
         actor: &str,
         now: Timestamp,
     ) -> Result<()> {
-        let journal = self.journal();
+        let (journal, plan_id) = (self.journal(), plan.plan_id.as_str());
         journal
             .transaction(async |tx| {
                 // So that of two that are begun at once, each small enough, the second knows of the first.
                 let hold = journal.statement(&self.queries, "plans/hold_begins", &Values::new())?;
                 journal.execute(tx, &hold).await?;
-                let mut parts = self.parts_on(tx, plan_id).await?;
-                self.must_be_as_told(tx, &parts.saved).await?;
-                if parts.saved.begun_at.is_some() {
+                let saved = self.parts_on(tx, plan_id).await?.saved;
+                self.must_be_as_told(tx, &saved).await?;
+                if saved.plan.digest != plan.digest {
+                    return Err(changed(plan_id, "its digest is another than it was just now"));
+                }
+                if saved.begun_at.is_some() {
                     return self.fence_plan(tx, plan_id).await;
                 }
-                let all = parts.tally_on(tx).await?;
-                let note = match self.must_be_approved_on(tx, &parts.saved, &all, rule, now).await? {
+                let note = match self.must_be_approved_on(tx, &saved, all, rule, now).await? {
                     Some(approval) => format!("approved by {}", approval.by),
                     None => "needs no approval".to_owned(),
                 };

@@ -438,7 +438,8 @@ fn decode_head(row: &sqlx::any::AnyRow) -> Result<Plan> {
     Ok(plan)
 }
 
-fn changed(plan_id: &str, what: &str) -> Error {
+/// What is saved of a plan is no longer what was decided.
+pub(super) fn changed(plan_id: &str, what: &str) -> Error {
     Error::refused(format!("{plan_id} is not what was decided: {what}"))
         .hint("somebody changed it in the database; plan again")
 }

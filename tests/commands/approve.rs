@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onefold::core::approval::{Approval, ApprovalRule, Person};
 use onefold::core::plan::Plan;
+use onefold::core::tally::Tally;
 use onefold::core::time::{Span, Timestamp};
 use onefold::store::plans::{KeepChanges, Maker};
 use onefold::store::standing_rule::RuleWord;
@@ -29,6 +30,7 @@ on_each_database![
     a_plan_is_what_the_journal_tells_of_it,
     a_rule_that_was_is_not_put_back_by_hand,
     of_two_that_are_begun_at_once_the_second_knows_of_the_first,
+    a_plan_of_another_digest_than_was_looked_at_is_not_begun,
     words_for_a_laxer_rule_grow_old,
     the_rule_that_stands_is_told,
     a_word_that_the_journal_does_not_tell_of_is_none,
@@ -425,13 +427,29 @@ fn of_two_that_are_begun_at_once_the_second_knows_of_the_first(site: &Site) {
     let rule = ApprovalRule::default();
     let begun = aside(async || {
         let (one, other) = (site.store().await, site.store().await);
+        let saved = [one.plan_by_id(&plans[0]).await.unwrap(), one.plan_by_id(&plans[1]).await.unwrap()];
+        let all = saved.each_ref().map(|saved| Tally::of(&saved.plan.intents));
         let (a, b) = tokio::join!(
-            one.begin_plan(&plans[0], &rule, "x", now()),
-            other.begin_plan(&plans[1], &rule, "x", now())
+            one.begin_plan(&saved[0].plan, &all[0], &rule, "x", now()),
+            other.begin_plan(&saved[1].plan, &all[1], &rule, "x", now())
         );
         [a, b].map(|begun| begun.map_err(|e| e.message))
     });
     assert_eq!(begun.iter().filter(|b| b.is_ok()).count(), 1, "{begun:?}");
+}
+
+fn a_plan_of_another_digest_than_was_looked_at_is_not_begun(site: &Site) {
+    let plan = planned(site);
+    let rule = ApprovalRule::default();
+    let begun = aside(async || {
+        let store = site.store().await;
+        let mut saved = store.plan_by_id(&plan).await.unwrap();
+        let all = Tally::of(&saved.plan.intents);
+        saved.plan.digest.push('0');
+        store.begin_plan(&saved.plan, &all, &rule, "x", now()).await.map_err(|e| e.message)
+    });
+    assert!(begun.as_ref().is_err_and(|why| why.contains("its digest is another")), "{begun:?}");
+    untouched(site);
 }
 
 fn words_for_a_laxer_rule_grow_old(site: &Site) {

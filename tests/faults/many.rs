@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use onefold::core::ledger::Ledgers;
 use onefold::core::status::Ledger;
+use onefold::core::tally::Tally;
 use onefold::execute::apply::Applied;
 use onefold::execute::pace::{Gate, Pace};
 use onefold::execute::{IntentEnd, Moment};
@@ -70,7 +71,7 @@ async fn one_by_one(night: &Night<'_>, providers: &Providers<'_>) -> Applied {
     let slowly = Pace::new(1, Some(1e9), Duration::ZERO, &|| Gate::Open);
     let worker = night.worker();
     executor_with(night.store, providers, &worker)
-        .begin(&night.plan, &night.freeze)
+        .begin(&night.plan, &Tally::of(&night.plan.intents), &night.freeze)
         .await
         .unwrap()
         .carry_out(&night.plan.with_steps(), &slowly, &mut |_: Moment<'_>| ControlFlow::Continue(()))
@@ -144,7 +145,7 @@ on_every_database! {
             ControlFlow::Continue(())
         };
         let applied = executor_with(&store, &providers, &worker)
-            .begin(&night.plan, &night.freeze)
+            .begin(&night.plan, &Tally::of(&night.plan.intents), &night.freeze)
             .await
             .unwrap()
             .carry_out(&night.plan.with_steps(), &Pace::alone(), &mut watch)

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use onefold::core::freeze::Freeze;
 use onefold::core::plan::Plan;
+use onefold::core::tally::Tally;
 use onefold::core::time::Span;
 use onefold::error::{Exit, Result};
 use onefold::execute::pace::Pace;
@@ -30,7 +31,7 @@ async fn try_apply_as(
     let worker = living_worker(actor, freeze.token, name);
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
     let executor = executor(store, &worker);
-    let applying = executor.begin(plan, freeze).await?;
+    let applying = executor.begin(plan, &Tally::of(&plan.intents), freeze).await?;
     let applied = applying.carry_out(&plan.with_steps(), &Pace::alone(), watch).await?;
     Ok(applied.intents.into_iter().map(|(_, end)| end).collect())
 }

@@ -11,6 +11,7 @@ use onefold::core::plan::{Plan, make};
 use onefold::core::policy::Policy;
 use onefold::core::scope::Scope;
 use onefold::core::status::Ledger;
+use onefold::core::tally::Tally;
 use onefold::core::time::{Span, Timestamp};
 use onefold::error::Result;
 use onefold::execute::apply::Applied;
@@ -164,7 +165,7 @@ impl<'s> Night<'s> {
     ) -> Result<Applied> {
         let worker = self.worker();
         executor_with(self.store, providers, &worker)
-            .begin(&self.plan, &self.freeze)
+            .begin(&self.plan, &Tally::of(&self.plan.intents), &self.freeze)
             .await?
             .carry_out(&self.plan.with_steps(), &Pace::alone(), &mut watch)
             .await

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use async_trait::async_trait;
+use onefold::core::tally::Tally;
 use onefold::core::time::Timestamp;
 use onefold::error::{Exit, Result};
 use onefold::execute::command::Commands;
@@ -79,7 +80,7 @@ async fn end_through(night: &Night<'_>, providers: &Providers<'_>) -> IntentEnd 
     };
     let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
     let applied = executor
-        .begin(&night.plan, &night.freeze)
+        .begin(&night.plan, &Tally::of(&night.plan.intents), &night.freeze)
         .await
         .unwrap()
         .carry_out(&night.plan.with_steps(), &Pace::alone(), watch)
@@ -115,7 +116,7 @@ fn another_applies(db: &Db, night: &Night<'_>) {
         };
         let watch: &mut onefold::execute::Watch<'_> = &mut |_| ControlFlow::Continue(());
         let applied = executor
-            .begin(&night.plan, &night.freeze)
+            .begin(&night.plan, &Tally::of(&night.plan.intents), &night.freeze)
             .await
             .unwrap()
             .carry_out(&night.plan.with_steps(), &Pace::alone(), watch)

@@ -9,6 +9,7 @@ use onefold::core::ids::TenantId;
 use onefold::core::plan::{Plan, make};
 use onefold::core::policy::Policy;
 use onefold::core::status::Ledger;
+use onefold::core::tally::Tally;
 use onefold::core::time::Span;
 use onefold::error::{Error, Result};
 use onefold::execute::command::Commands;
@@ -151,7 +152,7 @@ impl Operator<'_> {
         let token = freeze.token;
         let applied = self
             .with_executor(token, async |executor| {
-                let applying = executor.begin(&saved.plan, &freeze).await?;
+                let applying = executor.begin(&saved.plan, &Tally::of(&saved.plan.intents), &freeze).await?;
                 applying.carry_out(&saved.plan.with_steps(), &Pace::alone(), watch).await
             })
             .await?;
