@@ -37,6 +37,7 @@ pub mod steps;
 pub mod unique;
 
 mod bulk;
+mod moment;
 mod session;
 mod transaction;
 
