@@ -38,6 +38,7 @@ pub mod unique;
 
 mod bulk;
 mod moment;
+mod packed;
 mod session;
 mod transaction;
 

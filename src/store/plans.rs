@@ -1,11 +1,14 @@
 //! Saved plans: written once, superseded or ended, never changed.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 
+use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::freezes::json;
 use super::journal::{Entry, Event};
+use super::packed::{pack, unpack};
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store};
@@ -93,6 +96,7 @@ impl Store {
         let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
+        let parts: Vec<_> = texts.pieces().collect::<Vec<_>>().into_par_iter().map(pack).collect();
         journal
             .transaction(async |tx| {
                 let approval = self.tighten_rule_on(tx, approval, (person, actor), plan.made_at).await?;
@@ -111,11 +115,11 @@ impl Store {
                     self.hold_retention_still(tx).await?;
                 }
                 journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
-                for (part, intents) in (0_i64..).zip(texts.pieces()) {
+                for (part, intents) in (0_i64..).zip(&parts) {
                     let values = Values::new()
                         .bind("plan_id", plan.plan_id.as_str())
                         .bind("part", part)
-                        .bind("intents", intents);
+                        .bind("intents", &**intents);
                     let statement = journal.statement(&self.queries, "plans/insert_part", &values)?;
                     journal.execute(tx, &statement).await?;
                 }
@@ -370,7 +374,7 @@ impl<'s> PlanParts<'s> {
         }
         self.given += 1;
         let intents = serde_json::from_str(&format!("[{text}]"))
-            .map_err(|e| changed(&self.saved.plan.plan_id, &format!("its intents cannot be read: {e}")))?;
+            .map_err(|e| unreadable(&self.saved.plan.plan_id, &e))?;
         Ok(Some(intents))
     }
 
@@ -381,7 +385,8 @@ impl<'s> PlanParts<'s> {
         for part in journal.fetch(on, &statement).await? {
             let r = Reader::new(&part, "onefold_plan_parts");
             self.next = r.int("part")? + 1;
-            self.waiting.push_back(r.needed("intents")?);
+            let intents = unpack(r.needed("intents")?);
+            self.waiting.push_back(intents.map_err(|e| unreadable(&self.saved.plan.plan_id, &e))?);
         }
         Ok(())
     }
@@ -436,6 +441,10 @@ fn decode_head(row: &sqlx::any::AnyRow) -> Result<Plan> {
         return Err(changed(&plan_id, "it stands under another name, freeze or time than its own"));
     }
     Ok(plan)
+}
+
+fn unreadable(plan_id: &str, why: &dyn Display) -> Error {
+    changed(plan_id, &format!("its intents cannot be read: {why}"))
 }
 
 fn changed(plan_id: &str, what: &str) -> Error {
