@@ -141,7 +141,7 @@ on_every_database! {
             }));
             let reader = scope.spawn(|| wait(async {
                 let mut exported = Vec::new();
-                while exported.len() < 100 {
+                while exported.len() < 200 {
                     exported.push(exported_versions(&store).await);
                 }
                 exported
