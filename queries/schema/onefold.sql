@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS onefold_plans (
 CREATE INDEX IF NOT EXISTS onefold_plans_by_freeze ON onefold_plans (freeze_id, state);
 CREATE INDEX IF NOT EXISTS onefold_plans_by_state ON onefold_plans (state, made_at_us);
 
--- The intents of plans, some of them a row: there may be a million.
+-- The intents of plans, some of them a row: there may be a million. What is long is packed: lz4:, and in base64 its
+-- length and the block of LZ4.
 CREATE TABLE IF NOT EXISTS onefold_plan_parts (
     plan_id {id} NOT NULL,
     part    BIGINT NOT NULL,

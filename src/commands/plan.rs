@@ -263,7 +263,7 @@ async fn from_everything(
     let status_map = Ledger::ALL.into_iter().flat_map(of).collect();
     let options = ReadOptions { from_database: true, status_map, ..ReadOptions::default() };
     let progress = Progress::new(config, "reading");
-    let mut next = |ledger| export.next().filter(|(of, _)| *of == ledger).map(|(_, file)| file);
+    let mut next = || export.next();
     let sifted = sift(Origin::Database(&mut next), &options, &basis, Portions::default(), &|ledger, rows| {
         progress.more_rows(ledger, rows)
     });

@@ -37,6 +37,8 @@ pub mod steps;
 pub mod unique;
 
 mod bulk;
+mod moment;
+mod packed;
 mod session;
 mod transaction;
 

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::freezes::json;
 use super::journal::{Entry, Event};
+use super::packed::{pack, unpack};
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Store};
@@ -93,6 +95,7 @@ impl Store {
         let Maker { actor, person, approval } = maker;
         let state = if plan.freeze_id.is_some() { PlanState::Open } else { PlanState::DryRun };
         let journal = self.journal();
+        let parts: Vec<_> = texts.pieces().collect::<Vec<_>>().into_par_iter().map(pack).collect();
         journal
             .transaction(async |tx| {
                 let approval = self.tighten_rule_on(tx, approval, (person, actor), plan.made_at).await?;
@@ -111,11 +114,11 @@ impl Store {
                     self.hold_retention_still(tx).await?;
                 }
                 journal.execute(tx, &journal.statement(&self.queries, "plans/insert", &values)?).await?;
-                for (part, intents) in (0_i64..).zip(texts.pieces()) {
+                for (part, intents) in (0_i64..).zip(&parts) {
                     let values = Values::new()
                         .bind("plan_id", plan.plan_id.as_str())
                         .bind("part", part)
-                        .bind("intents", intents);
+                        .bind("intents", &**intents);
                     let statement = journal.statement(&self.queries, "plans/insert_part", &values)?;
                     journal.execute(tx, &statement).await?;
                 }
@@ -305,7 +308,7 @@ pub struct PlanParts<'s> {
     /// Those that it was saved with before intents had rows of their own.
     older: Vec<PlannedIntent>,
     /// What was fetched and not given yet.
-    waiting: VecDeque<String>,
+    waiting: VecDeque<Part>,
     /// The part to be fetched next.
     next: i64,
     /// What the first reading saw of each part. What it reads is proven by the plan's digest at its end, and what a later one
@@ -315,6 +318,23 @@ pub struct PlanParts<'s> {
     digest: Option<PlanDigest>,
     /// How many parts were given in this reading.
     given: usize,
+}
+
+/// Some of a plan's intents, and their text as it was decided.
+struct Part {
+    text: String,
+    seal: [u8; 32],
+    intents: Vec<PlannedIntent>,
+}
+
+impl Part {
+    /// # Errors
+    /// Why it cannot be read.
+    fn of(saved: String) -> std::result::Result<Self, String> {
+        let text = unpack(saved)?;
+        let intents = serde_json::from_str(&format!("[{text}]")).map_err(|e| e.to_string())?;
+        Ok(Self { seal: Sha256::digest(&text).into(), text, intents })
+    }
 }
 
 impl<'s> PlanParts<'s> {
@@ -358,31 +378,33 @@ impl<'s> PlanParts<'s> {
         if self.waiting.is_empty() {
             self.fetch(on).await?;
         }
-        let Some(text) = self.waiting.pop_front() else { return self.end().map(|()| None) };
-        let seal: [u8; 32] = Sha256::digest(&text).into();
+        let Some(part) = self.waiting.pop_front() else { return self.end().map(|()| None) };
         match &mut self.digest {
             Some(digest) => {
-                digest.piece(&text);
-                self.seals.push(seal);
+                digest.piece(&part.text);
+                self.seals.push(part.seal);
             }
-            None if self.seals.get(self.given) == Some(&seal) => {}
+            None if self.seals.get(self.given) == Some(&part.seal) => {}
             None => return Err(changed(&self.saved.plan.plan_id, "a part of it has changed just now")),
         }
         self.given += 1;
-        let intents = serde_json::from_str(&format!("[{text}]"))
-            .map_err(|e| changed(&self.saved.plan.plan_id, &format!("its intents cannot be read: {e}")))?;
-        Ok(Some(intents))
+        Ok(Some(part.intents))
     }
 
     async fn fetch(&mut self, on: &mut Connection) -> Result<()> {
         let journal = self.store.journal();
         let values = Values::new().bind("plan_id", self.saved.plan.plan_id.as_str()).bind("next", self.next);
         let statement = journal.statement(&self.store.queries, "plans/parts", &values)?;
+        let mut saved = Vec::new();
         for part in journal.fetch(on, &statement).await? {
             let r = Reader::new(&part, "onefold_plan_parts");
             self.next = r.int("part")? + 1;
-            self.waiting.push_back(r.needed("intents")?);
+            saved.push(r.needed("intents")?);
         }
+        let parts: std::result::Result<VecDeque<_>, _> = saved.into_par_iter().map(Part::of).collect();
+        self.waiting = parts.map_err(|why| {
+            changed(&self.saved.plan.plan_id, &format!("its intents cannot be read: {why}"))
+        })?;
         Ok(())
     }
 

@@ -167,6 +167,7 @@ impl Store {
                 ("schema/idempotency", holds_journal),
                 ("schema/retention", holds_journal),
                 (append_only.as_str(), holds_journal),
+                ("schema/postgres/packed", holds_journal && database.dialect == Dialect::Postgres),
                 ("schema/sandbox", holds_journal),
             ];
             for (file, _) in files.into_iter().filter(|(file, is_here)| *is_here && wanted(file)) {

@@ -1,6 +1,9 @@
 //! A plan of everything is read by the drivers' own streams; it is the one that the whole way makes, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Seek as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use onefold::core::evidence::Evidence;
 use onefold::core::ids::*;
@@ -16,9 +19,10 @@ use onefold::files::{Origin, Portions, READ_ORDER, ReadOptions, StatusMap, sift}
 use onefold::store::{Places, Queries, Statuses, Store};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
 use crate::common::book::{apply, at};
-use crate::common::databases::{Db, sorted};
+use crate::common::databases::{Db, sorted, wait};
 use crate::common::random::{crowd, policy};
 use crate::on_every_database;
 
@@ -31,7 +35,7 @@ async fn quick(store: &Store, basis: &Basis, portions: Portions) -> Option<Plann
     };
     let status_map = Ledger::ALL.into_iter().flat_map(of).collect();
     let options = ReadOptions { from_database: true, status_map, ..ReadOptions::default() };
-    let mut next = |ledger| export.next().filter(|(of, _)| *of == ledger).map(|(_, file)| file);
+    let mut next = || export.next();
     let sifted = sift(Origin::Database(&mut next), &options, basis, portions, &|_, _| ());
     export.end().unwrap();
     let listing = Listing { intents: Listed::Every, texts: true };
@@ -93,7 +97,64 @@ fn words() -> (Statuses, Vec<(Ledger, &'static str, String)>) {
     (statuses, words)
 }
 
+/// The versions of all rows of an export.
+async fn exported_versions(store: &Store) -> BTreeSet<String> {
+    let export = store.export(READ_ORDER).await.unwrap();
+    let mut versions = BTreeSet::new();
+    let mut ledgers = 0;
+    while let Some((_, mut file)) = export.next() {
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        assert!(!text.is_empty());
+        // Behind it stands the shard.
+        versions.extend(text.lines().map(|line| line.rsplit(',').nth(1).unwrap().to_owned()));
+        ledgers += 1;
+    }
+    export.end().unwrap();
+    assert_eq!(ledgers, 4);
+    versions
+}
+
 on_every_database! {
+    async fn all_ledgers_of_an_export_are_as_they_were_at_one_moment(db) {
+        let mut dice = TestRunner::deterministic();
+        let ledgers = std::iter::repeat_with(|| crowd().new_tree(&mut dice).unwrap().current());
+        let is_full = |of: &Ledgers| ![of.orders.len(), of.payments.len(), of.inventory.len(), of.messages.len()].contains(&0);
+        let store = db.store_of(&ledgers.take(100).find(is_full).unwrap()).await;
+        // Each of its transactions gives all rows of all ledgers a version.
+        let write = async |writer: &mut AnyConnection, version: usize| {
+            let update = |ledger: Ledger| format!("UPDATE {ledger} SET version = '{version}'");
+            let [orders, payments, inventory, messages] = Ledger::ALL.map(update);
+            for sql in ["BEGIN".to_owned(), orders, payments, inventory, messages, "COMMIT".to_owned()] {
+                writer.execute(AssertSqlSafe(sql)).await.unwrap();
+            }
+        };
+        write(&mut AnyConnection::connect(&db.url).await.unwrap(), 0).await;
+        let goes_on = AtomicBool::new(true);
+        let exported: Vec<BTreeSet<String>> = thread::scope(|scope| {
+            scope.spawn(|| wait(async {
+                let mut writer = AnyConnection::connect(&db.url).await.unwrap();
+                for version in (1..).take_while(|_| goes_on.load(Ordering::Relaxed)) {
+                    write(&mut writer, version).await;
+                }
+            }));
+            let reader = scope.spawn(|| wait(async {
+                let mut exported = Vec::new();
+                while exported.len() < 200 {
+                    exported.push(exported_versions(&store).await);
+                }
+                exported
+            }));
+            let exported = reader.join();
+            goes_on.store(false, Ordering::Relaxed);
+            exported.unwrap()
+        });
+        assert!(exported.iter().all(|versions| versions.len() == 1), "{exported:?}");
+        let moments: BTreeSet<_> = exported.iter().flatten().collect();
+        assert!(moments.len() > 10, "{moments:?}");
+    }
+
     async fn an_export_makes_the_plan_of_the_whole_way(db) {
         let mut dice = TestRunner::deterministic();
         let draw = (crowd(), policy());

@@ -135,7 +135,8 @@ on_every_database! {
         let mut decided = book.make().unwrap();
         decided.intents = vec![decided.intents[0].clone(); 6000];
         let plan = decided.into_plan("PL-1".to_owned(), at(0), None);
-        let pieces = IntentTexts::of(&plan.intents).pieces().count();
+        let texts = IntentTexts::of(&plan.intents);
+        let pieces = texts.pieces().count();
         assert!(pieces > 1, "{pieces}");
         store.save_plan(&plan, &KeepChanges::default(), maker("op")).await.unwrap();
         let read = async |parts: &mut PlanParts<'_>| {
@@ -150,15 +151,25 @@ on_every_database! {
         for _ in 0..2 {
             assert!(read(&mut parts).await.unwrap() == plan.intents);
         }
+        let begins = db.rows("SELECT SUBSTR(intents, 1, 4) FROM onefold_plan_parts WHERE part = 0").await;
+        assert_eq!(begins, [["lz4:"]], "what is long is packed");
         let last = pieces - 1;
+        let write = async |text: &str| {
+            db.run(format!("UPDATE onefold_plan_parts SET intents = '{text}' WHERE part = {last}")).await;
+        };
+        let text = texts.pieces().last().unwrap();
         // Not a word of what it says is another.
-        db.run(format!("UPDATE onefold_plan_parts SET intents = REPLACE(intents, '{{', '{{ ') WHERE part = {last}")).await;
+        write(&text.replace('{', "{ ")).await;
         let changed = read(&mut parts).await.unwrap_err();
         assert!(changed.message.contains("PL-1 is not what was decided"), "{changed}");
         let mut parts = store.parts_of_plan("PL-1").await.unwrap();
         let changed = read(&mut parts).await.unwrap_err();
         assert!(changed.message.contains("digest does not match"), "{changed}");
-        db.run(format!("UPDATE onefold_plan_parts SET intents = REPLACE(intents, '{{ ', '{{') WHERE part = {last}")).await;
+        write("lz4:????").await;
+        let unreadable = store.plan_by_id("PL-1").await.unwrap_err();
+        assert!(unreadable.message.contains("PL-1 is not what was decided"), "{unreadable}");
+        // As an older onefold wrote it.
+        write(text).await;
         let mut parts = store.parts_of_plan("PL-1").await.unwrap();
         read(&mut parts).await.unwrap();
         db.run(format!("UPDATE onefold_plan_parts SET plan_id = 'PL-2' WHERE part = {last}")).await;

@@ -68,16 +68,14 @@ const ACCESS_OF_ORDERS: &str = "
 
 /// Which ledgers a file is read on: `{ledger}` stands for each of them.
 fn ledgers_of(name: &str) -> Vec<Ledger> {
+    let of_export = |ledger: &Ledger| name.strip_prefix("exports/") == Some(ledger.as_str());
     match name {
         "reads/by_keys" | "reads/buyers_in_scope" | "reads/buyers_of_orders" => vec![Ledger::Orders],
         "reads/by_charges" | "unique/same_charge" | "reports/payments_per_second" => vec![Ledger::Payments],
         "reports/traces" => vec![Ledger::Orders, Ledger::Messages],
         "reports/people" => Ledger::ALL.to_vec(),
         _ if name.starts_with("reads/") => Ledger::ALL.to_vec(),
-        _ if name.starts_with("exports/") => {
-            Ledger::ALL.into_iter().filter(|ledger| name.ends_with(ledger.as_str())).collect()
-        }
-        _ => vec![Ledger::Orders],
+        _ => vec![Ledger::ALL.into_iter().find(of_export).unwrap_or(Ledger::Orders)],
     }
 }
 
@@ -115,6 +113,7 @@ fn statement(text: &str, ledger: Ledger, with: &[String], dialect: Dialect) -> S
         ("id", id.as_str()),
         ("access", access.as_str()),
         ("history", history),
+        ("moment", "00000003-0000001B-1"),
     ];
     let pieces = [&ours[..], &pieces(dialect)].concat();
     Statement::new(text, &pieces, &values, dialect).unwrap()

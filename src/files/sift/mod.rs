@@ -79,15 +79,16 @@ type Rows = [Vec<Copied>; 4];
 /// that of one part, and each takes another look through the files.
 const PARTS: usize = 4;
 
-/// The order in which the ledgers are read: orders first, since the others are of orders; the largest before the rest.
+/// The order in which the ledgers are read, or wanted of a database: orders first, since the others are of orders; the
+/// largest before the rest.
 pub const READ_ORDER: [Ledger; 4] = [Ledger::Orders, Ledger::Messages, Ledger::Payments, Ledger::Inventory];
 
 /// Where the ledgers stand.
 pub enum Origin<'a> {
     Files(&'a LedgerFiles),
-    /// Files that the store writes ([`ReadOptions::from_database`]), in [`READ_ORDER`]: it is asked for each as soon as
+    /// Files that the store writes ([`ReadOptions::from_database`]), in whatever order: it is asked for each as soon as
     /// the one before has been read.
-    Database(&'a mut dyn FnMut(Ledger) -> Option<File>),
+    Database(&'a mut dyn FnMut() -> Option<(Ledger, File)>),
 }
 
 /// Reads the four ledgers for a plan. `None` where the files are not as usual: they are in another encoding,
@@ -100,13 +101,23 @@ pub fn sift<'a>(
     progress: &(dyn Fn(Ledger, u64) + Sync),
 ) -> Option<Sifted<'a>> {
     let mut notes = Vec::new();
-    let mut open = |ledger| match &mut origin {
-        Origin::Files(files) => Source::open(files.path(ledger), ledger, options, portions.bytes, &mut notes),
-        Origin::Database(next) => Source::of_database(next(ledger)?, ledger, portions.bytes),
+    let mut order = READ_ORDER.into_iter();
+    let mut next = || match &mut origin {
+        Origin::Files(files) => {
+            let ledger = order.next()?;
+            Source::open(files.path(ledger), ledger, options, portions.bytes, &mut notes)
+        }
+        Origin::Database(next) => {
+            let (ledger, file) = next()?;
+            Source::of_database(file, ledger, portions.bytes)
+        }
     };
     let hashing = RandomState::default();
-    let mut sources = vec![open(Ledger::Orders)?];
-    let mut orders = Orders::read(&sources[0], options, &hashing, progress)?;
+    let mut sources: Vec<Source> = Vec::new();
+    while sources.last().is_none_or(|source| source.ledger != Ledger::Orders) {
+        sources.push(next()?);
+    }
+    let mut orders = Orders::read(sources.last()?, options, &hashing, progress)?;
     let mut told: [HashSet<u64>; 4] = Default::default();
     for (ledger, tenant_id, id) in basis.evidence.rows() {
         told[ledger as usize].insert(hashing.hash_one((tenant_id, id)));
@@ -119,10 +130,15 @@ pub fn sift<'a>(
     let first = FirstPass { orders: &orders, options, basis, told: &told, hashing: &hashing };
 
     let mut attached: [Attached; 4] = Default::default();
-    for ledger in READ_ORDER.into_iter().skip(1) {
-        let source = open(ledger)?;
-        attached[ledger as usize] = first.read(&source, progress)?;
-        sources.push(source);
+    for at in 0..READ_ORDER.len() {
+        // Some may have come before the orders.
+        if at == sources.len() {
+            sources.push(next()?);
+        }
+        let source = &sources[at];
+        if source.ledger != Ledger::Orders {
+            attached[source.ledger as usize] = first.read(source, progress)?;
+        }
     }
     sources.sort_by_key(|source| source.ledger);
     let sources: [Source; 4] = sources.try_into().ok()?;

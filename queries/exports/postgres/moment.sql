@@ -1,0 +1,2 @@
+-- The moment that this transaction sees, for another that is to see the same: one row.
+SELECT pg_export_snapshot() AS moment
