@@ -3,7 +3,7 @@
 # Makes seeded ledgers of 1,000,000 orders unless it is told another number, runs onefold and its peers in turn, and prints
 # medians, ranges, ratios and peak memory as Markdown tables: a plan from files beside Polars and DuckDB; then import, plan and
 # apply on SQLite and on the servers that are named, beside their own bulk load, SQL in stages, and batches of
-# compare-and-set. Needs python3 with venv, sqlite3, and the network once.
+# compare-and-set. Needs python3 with venv, sqlite3, GNU time, and the network once.
 #
 #   ONEFOLD_BENCH_POSTGRES_URL=postgres://user:password@host:port/database
 #   ONEFOLD_BENCH_MYSQL_URL=mysql://user:password@host:port/database
