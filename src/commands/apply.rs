@@ -324,10 +324,12 @@ async fn why_not_on(
 /// Requests on rows of a plan's scope, whichever plan made them, whose end is not known and which none
 /// of these intents' ends tells.
 async fn open_requests(store: &Store, plan: &Plan, ends: &[(String, IntentEnd)]) -> Result<Vec<StepRecord>> {
-    let is_told = |record: &StepRecord| {
-        record.plan_id == plan.plan_id
-            && ends.iter().any(|(id, end)| *id == record.intent_id && *end != IntentEnd::Done)
-    };
+    // One that was broken off tells of no request.
+    let tells = |end: &IntentEnd| !matches!(end, IntentEnd::Done | IntentEnd::BrokenOff);
+    let telling: HashSet<&str> =
+        ends.iter().filter(|(_, end)| tells(end)).map(|(id, _)| id.as_str()).collect();
+    let is_told =
+        |record: &StepRecord| record.plan_id == plan.plan_id && telling.contains(record.intent_id.as_str());
     let mut open = open_steps(store, &plan.scope, Some(&plan.plan_id)).await?;
     open.retain(|r| matches!(r.state, StepState::Accepted | StepState::Unknown) && !is_told(r));
     Ok(open)

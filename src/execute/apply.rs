@@ -36,7 +36,7 @@ const FRESH: Span = Span::from_secs(2);
 
 /// For how long a look at intents' rows counts until their requests leave: not longer than a request to a provider is
 /// under way.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(200);
 /// How many intents of which a request is to leave are looked at together: about as many as come to their turn meanwhile.
 const LOOKED_AT: usize = 64;
 
@@ -217,7 +217,8 @@ impl Executor<'_> {
             let Some((at, intent)) = portion.pop_front() else { return Ok(()) };
             if !self.goes(run, 0).await? || (run.watch)(Moment::Intent(intent)).is_break() {
                 run.stopped.set(true);
-                run.ends.borrow_mut().insert(at, IntentEnd::BrokenOff);
+                let end = run.begun.borrow().end(intent).unwrap_or(IntentEnd::BrokenOff);
+                run.ends.borrow_mut().insert(at, end);
                 continue;
             }
             let beside = portion.iter().map(|(_, other)| *other);

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::money::open_end;
 use super::{Executor, IntentEnd};
 use crate::core::ids::*;
 use crate::core::ledger::{Ledgers, Shard};
@@ -87,6 +88,9 @@ impl Begun {
 
     /// How an intent ends that is not gone on with; `None` where nothing of it is done.
     pub(super) fn end(&self, intent: &PlannedIntent) -> Option<IntentEnd> {
+        if let Some(open) = self.records(intent).iter().find_map(open_end) {
+            return Some(open);
+        }
         match self.done(intent) {
             0 => None,
             done if done == intent.steps.len() => Some(IntentEnd::Done),

@@ -3,8 +3,8 @@
 //! A short cut and no more: it is taken where nothing stands in its way, and else undone as a whole, down to a single
 //! row that is not as its plan saw it, or that somebody else is at. Then [`Executor::apply`] goes intent by intent, and
 //! tells what is the matter. An intent's moves are made with others' up to where its provider is asked, and from there
-//! on; with the last of them leaves what leaves in the transaction of its first leg. An intent whose provider keeps
-//! us waiting is carried out by itself from its first step: it is not begun long before its turn.
+//! on; with the last of them leaves what leaves in the transaction of its first leg, once the rows have been read again while
+//! those that move are held. An intent whose provider keeps us waiting is carried out by itself from its first step: it is not begun long before its turn.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use tokio::time::Instant;
 
 use super::Executor;
-use super::apply::{LOOK, Run, Shards};
+use super::apply::{Run, Shards};
 use super::begun::{At, Begun, each_row};
 use super::money::{asks_provider, is_another_open, is_money};
 use super::moves::{Place, after_move, entry, version_of};
@@ -71,24 +71,15 @@ struct Ready<'i> {
     /// What is recorded of the intent.
     records: Vec<StepRecord>,
     shards: Shards,
-    /// The payment of the first leg that the stretch ends with, where the request leaves with it.
-    leaving: Option<(Payment, Request)>,
+    /// The request that leaves with the first leg that the stretch ends with.
+    leaving: Option<Request>,
 }
 
 /// Stretches whose intents' rows were looked at together.
 pub(super) struct Looked<'i> {
     ready: Vec<Ready<'i>>,
-    /// When their rows were asked for, and when they had all been read.
+    /// When their rows were asked for.
     asked_at: Instant,
-    read_at: Instant,
-}
-
-impl Looked<'_> {
-    /// Whether it is too long ago for the first row to move now.
-    fn is_old(&self) -> bool {
-        let leaves = self.ready.iter().any(|ready| ready.leaving.is_some());
-        self.asked_at.elapsed() > OLD || leaves && self.read_at.elapsed() > LOOK
-    }
 }
 
 /// What was done of many intents at once.
@@ -128,13 +119,12 @@ impl Executor<'_> {
         mut before: Option<Looked<'i>>,
     ) -> Result<Together> {
         for _ in 0..READS {
-            let mut looked = match before.take() {
+            let looked = match before.take() {
                 Some(looked) => looked,
                 None => self.look_at(run, stretches).await?,
             };
             let (mut is_old, mut is_left) = (false, false);
             let _turn = run.turn.lock().await;
-            self.keep_allowed(run.plan, &mut looked.ready).await?;
             let Some(first) = looked.ready.first() else { break };
             let moved = self
                 .store
@@ -145,10 +135,8 @@ impl Executor<'_> {
                             .await
                     },
                     async |tx| {
-                        is_old = looked.is_old();
-                        if !is_old
-                            && let Ok(Some(records)) = self.move_many(tx, run.plan, &looked.ready).await
-                        {
+                        is_old = looked.asked_at.elapsed() > OLD;
+                        if !is_old && let Ok(Some(records)) = self.move_many(tx, run, &looked.ready).await {
                             return Ok(records);
                         }
                         is_left = true;
@@ -172,8 +160,7 @@ impl Executor<'_> {
     /// Looks at which of some stretches may be gone.
     pub(super) async fn look_at<'i>(&self, run: &Run<'_>, stretches: &[Stretch<'i>]) -> Result<Looked<'i>> {
         let asked_at = Instant::now();
-        let ready = self.ready(run, stretches).await?;
-        Ok(Looked { ready, asked_at, read_at: Instant::now() })
+        Ok(Looked { ready: self.ready(run, stretches).await?, asked_at })
     }
 
     /// Reads the rows of some intents anew and holds them against the plan, our own moves undone (contract, section 5):
@@ -183,8 +170,18 @@ impl Executor<'_> {
         run: &Run<'_>,
         intents: &[&PlannedIntent],
     ) -> Result<(Ledgers, HashSet<String>)> {
-        let mut rows = self.store.read_intents(intents.iter().copied()).await?;
+        let rows = self.store.read_intents(intents.iter().copied()).await?;
         self.learn_of(&run.plan.plan_id, intents, &rows, &run.begun).await?;
+        Ok(self.compared(run, intents, rows))
+    }
+
+    /// As [`Executor::as_planned`], of rows that were read.
+    fn compared(
+        &self,
+        run: &Run<'_>,
+        intents: &[&PlannedIntent],
+        mut rows: Ledgers,
+    ) -> (Ledgers, HashSet<String>) {
         let own = run.begun.borrow().moves_on(&rows);
         undo(&mut rows, &own);
         let joined = Joined::new(&rows, &run.plan.policy, run.plan.as_of);
@@ -193,7 +190,7 @@ impl Executor<'_> {
         let is_as_planned =
             |intent: &&&PlannedIntent| recheck.compare(intent, policy, *as_of, evidence).is_ok();
         let as_planned = intents.par_iter().filter(is_as_planned).map(|i| i.intent_id.clone()).collect();
-        Ok((rows, as_planned))
+        (rows, as_planned)
     }
 
     /// Those of some stretches whose intents' rows are as the plan saw them and lie beside the journal, and whose providers
@@ -236,9 +233,7 @@ impl Executor<'_> {
                         && is_another_open(record, at.step())
                 });
                 match self.leaving(at, &rows.payments) {
-                    Ok(Ok(request)) if !is_taken && !is_open => {
-                        leaving = request.map(|request| (Payment::clone(payment), request));
-                    }
+                    Ok(Ok(request)) if !is_taken && !is_open => leaving = request,
                     _ => continue 'stretches,
                 }
             }
@@ -268,19 +263,19 @@ impl Executor<'_> {
         Ok(begun)
     }
 
-    /// Keeps those of which no request leaves, or of whose charge all rows still allow it as they are now.
-    async fn keep_allowed(&self, plan: &Plan, ready: &mut Vec<Ready<'_>>) -> Result<()> {
-        let payments: Vec<&Payment> = ready.iter().filter_map(|r| Some(&r.leaving.as_ref()?.0)).collect();
-        if payments.is_empty() {
-            return Ok(());
-        }
-        let now = self.store.rows_of_charges(&payments).await?;
-        ready.retain(|ready| {
-            let Some((_, request)) = &ready.leaving else { return true };
-            let at = Place { plan, intent: ready.stretch.intent, position: ready.stretch.steps.end - 1 };
-            matches!(self.leaving(at, &now), Ok(Ok(Some(now))) if now == *request)
-        });
-        Ok(())
+    /// Whether all rows of these intents are still as the plan saw them, now that those that move are held, and their
+    /// requests may leave as they were made. Whoever held one of them meanwhile may have kept us waiting.
+    async fn may_leave(&self, run: &Run<'_>, leaving: &[(&Ready<'_>, &Request)]) -> Result<bool> {
+        let intents: Vec<_> = leaving.iter().map(|(ready, _)| ready.stretch.intent).collect();
+        // By sessions of their own: what we have moved is to them as it was, until we commit.
+        let rows = self.store.read_intents(intents.iter().copied()).await?;
+        let (rows, as_planned) = self.compared(run, &intents, rows);
+        Ok(leaving.iter().all(|(ready, request)| {
+            let at =
+                Place { plan: run.plan, intent: ready.stretch.intent, position: ready.stretch.steps.end - 1 };
+            as_planned.contains(&at.intent.intent_id)
+                && matches!(self.leaving(at, &rows.payments), Ok(Ok(Some(now))) if now == **request)
+        }))
     }
 
     /// Moves the rows, and writes the steps and the journal's entries about them: first what is the first move of its row,
@@ -288,9 +283,10 @@ impl Executor<'_> {
     async fn move_many(
         &self,
         tx: &mut Transaction,
-        plan: &Plan,
+        run: &Run<'_>,
         ready: &[Ready<'_>],
     ) -> Result<Option<Vec<StepRecord>>> {
+        let plan = run.plan;
         // By intent, in the order of its steps.
         let mut records: Vec<BTreeMap<usize, StepRecord>> = ready.iter().map(|_| BTreeMap::new()).collect();
         let mut waiting: Vec<(usize, usize)> = Vec::new();
@@ -348,9 +344,14 @@ impl Executor<'_> {
                 }
             }
         }
+        let leaving: Vec<_> =
+            ready.iter().filter_map(|ready| Some((ready, ready.leaving.as_ref()?))).collect();
+        if !leaving.is_empty() && !self.may_leave(run, &leaving).await? {
+            return Ok(None);
+        }
         let mut requests = Vec::new();
         for (Ready { stretch, leaving, .. }, records) in ready.iter().zip(&mut records) {
-            let Some((_, request)) = leaving else { continue };
+            let Some(request) = leaving else { continue };
             let second = Place { plan, intent: stretch.intent, position: stretch.steps.end };
             let Some(version) = version_of(second, records.values()) else { return Ok(None) };
             records.insert(second.position, self.left(second, version, request)?);

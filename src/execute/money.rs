@@ -182,7 +182,7 @@ impl Executor<'_> {
 
     /// Why a request must not go out at this moment, whatever was planned; `None` where it may.
     pub(super) async fn forbidden(&self, payment: &Payment, ask: Ask) -> Result<Option<String>> {
-        let rows = self.store.rows_of_charges(&[payment]).await?;
+        let rows = self.store.rows_of_charge(payment).await?;
         Ok(forbids(payment, &rows, ask.refund_minor()))
     }
 
@@ -446,6 +446,18 @@ fn still_open(record: &StepRecord, end: IntentEnd, watch: &Tell<'_>) -> Ran {
 /// How an intent stops whose request its provider has taken.
 pub(super) fn taken(record: &StepRecord) -> IntentEnd {
     IntentEnd::Accepted(describe(&record.step))
+}
+
+/// How an intent stops at a request whose end is open; `None` where it is not.
+pub(super) fn open_end(record: &StepRecord) -> Option<IntentEnd> {
+    match record.state {
+        StepState::Accepted => Some(taken(record)),
+        StepState::Unknown => {
+            let why = record.note.as_deref().unwrap_or("no answer arrived");
+            Some(IntentEnd::Unknown(format!("{}: {why}", describe(&record.step))))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a step is a request about a payment, under another key than the one of this step, whose end is open.

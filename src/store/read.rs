@@ -123,19 +123,17 @@ impl Store {
         Ok(rows.into_iter().find(|row| row.tenant_id() == tenant_id && row.row_id() == *id))
     }
 
-    /// Every row of the charges that some payments are about, themselves included, as they are now (contract, section 3).
-    pub async fn rows_of_charges(&self, payments: &[&Payment]) -> Result<Vec<Payment>> {
-        let mut rows: BTreeMap<(Ledger, TenantId), BTreeSet<RowId>> = BTreeMap::new();
-        for payment in payments {
-            let of_tenant = rows.entry((Ledger::Payments, payment.tenant_id.clone())).or_default();
-            of_tenant.insert((&payment.payment_id).into());
-        }
-        let mut reading = Reading::of(self);
-        reading.start_at_rows(&rows).await?;
-        reading.note_what_rows_name();
-        let charges = reading.charges.take();
-        reading.read_charges(charges).await?;
-        Ok(reading.into_rows().payments)
+    /// Every row of the charge that a payment is about, itself included (contract, section 3).
+    pub async fn rows_of_charge(&self, payment: &Payment) -> Result<Vec<Payment>> {
+        let Some(transaction) = &payment.provider_txn_id else { return Ok(vec![payment.clone()]) };
+        let values = Values::new()
+            .bind("tenant_id", payment.tenant_id.as_str())
+            .bind("transactions", vec![transaction.clone()]);
+        let rows: Vec<Payment> = self.select("reads/by_charges", &values).await?;
+        Ok(rows
+            .into_iter()
+            .filter(|p| p.provider == payment.provider && p.provider_txn_id.as_ref() == Some(transaction))
+            .collect())
     }
 
     /// Whether some row is in a scope by its own columns; a session counts as the row has it, not as filled.

@@ -15,6 +15,8 @@ use onefold::providers::outbox::Outbox;
 use onefold::providers::sandbox::{Misbehaviour, Sandbox};
 use onefold::store::Store;
 
+use sqlx::{AnyConnection, Connection as _};
+
 use super::scene::*;
 use crate::common::book::Book;
 use crate::common::databases::{Db, Kind};
@@ -219,6 +221,46 @@ on_every_database! {
         assert!(applied.is_whole(), "{applied:?}");
         let refunded = "SELECT payment_id FROM payments WHERE tenant_id = 'together' AND status = 'REFUNDED' AND refunded_minor = amount_minor";
         assert_eq!(db.rows(refunded).await.len(), 70);
+    }
+
+    async fn what_changes_while_a_row_is_waited_for_is_seen_before_a_request_leaves(db) {
+        // There one writes at a time: nothing changes while we wait.
+        if db.kind == Kind::Sqlite {
+            return;
+        }
+        let store = db.store().await;
+        let night = begin(&store, "t", 20).await;
+        let mut holder = AnyConnection::connect(&db.url).await.unwrap();
+        let mut held = holder.begin().await.unwrap();
+        let hold = "SELECT order_id FROM orders WHERE tenant_id = 't' AND order_id = 'O-0-B' FOR UPDATE";
+        sqlx::query(hold).fetch_all(&mut *held).await.unwrap();
+        let outbox_only = providers(Outbox::new(&store));
+        let (applied, ()) = tokio::join!(
+            night.apply_through(&outbox_only, |_| ControlFlow::Continue(())),
+            async {
+                // Apply has looked at all rows by then, and waits for this one for at most a second.
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                // The company gives the kept order's money back by itself.
+                db.run("UPDATE payments SET status = 'REFUNDED', refunded_minor = amount_minor, version = '9' WHERE payment_id = 'P-O-10-A'").await;
+                held.rollback().await.unwrap();
+            }
+        );
+        let applied = applied.unwrap();
+        let requests: Vec<_> = outbox(db, "t").await.into_iter().map(|row| row[1].clone()).collect();
+        assert_eq!(requests, ["P-O-0-C"], "{applied:?}");
+        let conflicts = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Conflict(_))).count();
+        assert_eq!((conflicts, accepted(&applied)), (1, 1), "{applied:?}");
+    }
+
+    async fn what_is_stopped_tells_which_requests_have_left(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 40).await;
+        let applied = night.apply_through(&providers(Outbox::new(&store)), |moment| match moment {
+            Moment::Intent(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }).await.unwrap();
+        assert!(applied.stopped);
+        assert_eq!((accepted(&applied), outbox(db, "t").await.len()), (4, 4), "{applied:?}");
     }
 
     async fn where_a_request_cannot_be_written_its_payment_does_not_move(db) {
