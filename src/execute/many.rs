@@ -3,8 +3,9 @@
 //! A short cut and no more: it is taken where nothing stands in its way, and else undone as a whole, down to a single
 //! row that is not as its plan saw it, or that somebody else is at. Then [`Executor::apply`] goes intent by intent, and
 //! tells what is the matter. An intent's moves are made with others' up to where its provider is asked, and from there
-//! on; with the last of them leaves what leaves in the transaction of its first leg, once the rows have been read again while
-//! those that move are held. An intent whose provider keeps us waiting is carried out by itself from its first step: it is not begun long before its turn.
+//! on; with the last of them leaves what leaves in the transaction of its first leg, once the rows have been read again
+//! while those that move are held. An intent whose provider keeps us waiting is carried out by itself from its first
+//! step: it is not begun long before its turn.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -269,12 +270,14 @@ impl Executor<'_> {
         let intents: Vec<_> = leaving.iter().map(|(ready, _)| ready.stretch.intent).collect();
         // By sessions of their own: what we have moved is to them as it was, until we commit.
         let rows = self.store.read_intents(intents.iter().copied()).await?;
-        let (rows, as_planned) = self.compared(run, &intents, rows);
+        // As they stand: what we have moved of another row of the charge forbids it, too.
+        let payments = rows.payments.clone();
+        let (_, as_planned) = self.compared(run, &intents, rows);
         Ok(leaving.iter().all(|(ready, request)| {
             let at =
                 Place { plan: run.plan, intent: ready.stretch.intent, position: ready.stretch.steps.end - 1 };
             as_planned.contains(&at.intent.intent_id)
-                && matches!(self.leaving(at, &rows.payments), Ok(Ok(Some(now))) if now == **request)
+                && matches!(self.leaving(at, &payments), Ok(Ok(Some(now))) if now == **request)
         }))
     }
 
