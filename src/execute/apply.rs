@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::begun::{At, Begun, each_row};
-use super::many::{PORTION, Stretch, Together};
+use super::many::{AT_ONCE, Stretch, Together};
 use super::money::{asks_provider, is_money, request, taken};
 use super::moves::{Place, Ran, refused_claim, version_of};
 use super::pace::{Gate, Pace};
@@ -253,7 +253,7 @@ impl Executor<'_> {
         }
         let has_money = |stretch: &Stretch<'_>| stretch.steps().iter().any(is_money);
         let (money, others): (Vec<_>, Vec<_>) = stretches.into_iter().partition(has_money);
-        let mut parts = others.chunks(PORTION).chain(money.chunks(LOOKED_AT)).peekable();
+        let mut parts = others.chunks(AT_ONCE).chain(money.chunks(LOOKED_AT)).peekable();
         let mut looked = None;
         while let Some(stretches) = parts.next() {
             if !self.goes(run, stretches.iter().map(|stretch| stretch.steps.len()).sum()).await? {

@@ -34,7 +34,7 @@ use crate::store::{BATCH, Transaction};
 
 /// How many intents of which no money moves are carried out at once: half of what goes into one list of a statement, since
 /// most have an order or two to move.
-pub(super) const PORTION: usize = 250;
+pub(super) const AT_ONCE: usize = 250;
 
 /// How long ago the rows may have been asked for when the first one moves: another worker may have held the plan
 /// meanwhile.
@@ -245,7 +245,7 @@ impl Executor<'_> {
             };
             let Some(shards) = intent.steps.iter().map(shard).collect() else { continue };
             let records = run.begun.borrow().records(intent).to_vec();
-            ready.push(Ready { stretch: stretch.clone(), records, shards, leaving });
+            ready.push(Ready { stretch: Stretch { intent, steps }, records, shards, leaving });
         }
         Ok(ready)
     }

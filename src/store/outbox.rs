@@ -1,10 +1,9 @@
 //! The requests to the company's own payment service, beside the payment ledger
 //! (`queries/schema/outbox.sql` says what the service reads and writes).
 
-use std::collections::BTreeMap;
-
 use sqlx::any::AnyRow;
 
+use super::read::batches;
 use super::rows::Reader;
 use super::sql::Values;
 use super::{Connection, Database, Store, in_few_lengths};
@@ -142,10 +141,11 @@ impl Store {
         now: Timestamp,
     ) -> Result<bool> {
         let database = self.journal();
+        if self.outbox_of_payments(on, database, requests).await?.is_some() {
+            return Ok(false);
+        }
         for requests in in_few_lengths(requests) {
-            if self.outbox_of_payments(on, database, requests).await?.is_some()
-                || !self.outbox_insert(on, database, requests, now).await?
-            {
+            if !self.outbox_insert(on, database, requests, now).await? {
                 return Ok(false);
             }
         }
@@ -159,11 +159,8 @@ impl Store {
         database: &Database,
         requests: &[&OutboxRequest],
     ) -> Result<Option<OutboxAnswer>> {
-        let mut of_tenant: BTreeMap<&TenantId, Vec<String>> = BTreeMap::new();
-        for request in requests {
-            of_tenant.entry(&request.tenant_id).or_default().push(request.payment_id.to_string());
-        }
-        for (tenant_id, payment_ids) in of_tenant {
+        let payments = requests.iter().map(|request| (&request.tenant_id, request.payment_id.to_string()));
+        for (tenant_id, payment_ids) in batches(payments) {
             let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("payment_ids", payment_ids);
             let statement = database.statement(&self.queries, "outbox/of_payments", &values)?;
             if let Some(row) = database.fetch(on, &statement).await?.first() {

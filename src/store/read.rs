@@ -336,7 +336,7 @@ impl<T: Clone + Eq + Hash> Asked<T> {
 }
 
 /// Groups things into lists of at most a batch, each list under one key.
-fn batches<K: Ord + Clone, V>(things: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+pub(super) fn batches<K: Ord + Clone, V>(things: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
     for (key, value) in things {
         groups.entry(key).or_default().push(value);
