@@ -115,7 +115,7 @@ async fn ask(
     // What our own requests came to has moved rows: read again before judging what is in doubt.
     let ledgers = store.read_scope(&scope).await?;
     let as_of = freeze.map_or(now_is, |f| f.frozen_at);
-    let decided = make(&ledgers, &scope, &policy, as_of, &store.evidence().await?)?;
+    let decided = make(&ledgers, &scope, &policy, as_of, &store.evidence_of(&ledgers).await?)?;
     let open = store.open_steps().await?.into_iter().filter(|r| r.step.ledger == Ledger::Payments);
     let ours: BTreeSet<_> = open.map(|r| (r.tenant_id, r.step.id)).collect();
     let about = executor.converge_charges(&decided.intents, &ledgers, &ours).await?;

@@ -119,7 +119,7 @@ fn apply(planned: &Report, plan_id: &str) -> Result<Vec<String>> {
 }
 
 fn plan(report: &Report) -> Result<Plan> {
-    serde_json::from_value(report.json.clone())
+    serde_json::from_value(json!(report.whole()))
         .map_err(|e| Error::failure(format!("the plan's JSON cannot be read: {e}")))
 }
 

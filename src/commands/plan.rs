@@ -19,13 +19,14 @@ use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
 use crate::core::plain::{Basis, Listed, Listing, Planned};
 use crate::core::plan::{Outcome, Plan, PlanError, PlannedIntent, make, make_of};
+use crate::core::plan_text::IntentTexts;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::tally::Tally;
 use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
 use crate::files::{LedgerFiles, Origin, Portions, READ_ORDER, ReadOptions, Sifted, StatusMap, sift};
-use crate::report::Report;
+use crate::report::{Report, Whole};
 use crate::store::Store;
 use crate::store::plans::{KeepChanges, Maker};
 
@@ -93,9 +94,10 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut needs = None;
 
     let mut unlisted = Tally::default();
+    // The intents of a plan of very many, of which those in its own list are some.
+    let mut texts: Option<IntentTexts> = None;
     // Who reads no JSON is not made to wait for that of a million intents.
     let whole = config.format.is_json() || args.output.is_some();
-    let mut lists = whole || args.files.is_none();
     let plan = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
         let files = LedgerFiles::in_dir(dir)?;
@@ -103,12 +105,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let basis = Basis { policy: policy.clone(), as_of, evidence: Evidence::default() };
         // A choice of the operator's may be of any order, plain or not.
         let sifted = if args.keep.is_empty() { sifted(config, &files, &options, &basis) } else { None };
-        let intents = if whole { Listed::Every } else { Listed::First(LISTED) };
-        let listing = Listing { intents, texts: false };
+        let listing = Listing { intents: Listed::First(LISTED), texts: whole };
         let quick =
             sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?;
         if let Some(quick) = quick {
-            unlisted = quick.unlisted;
+            (unlisted, texts) = (quick.unlisted, Some(quick.texts));
             quick.plan
         } else {
             let ledgers = load(config, &files, &options)?;
@@ -137,16 +138,15 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
                     withdraw(&args, &scope, &mut evidence, &mut keeps)?;
                     Ok(Basis { policy: policy.clone(), as_of, evidence })
                 };
-                let intents = if whole { Listed::Every } else { Listed::ButPlain };
-                let listing = Listing { intents, texts: true };
+                let listing = Listing { intents: Listed::ButPlain, texts: true };
                 from_everything(config, &store, &scope, basis, listing, made_at).await?
             }
             false => None,
         };
         let (rule, plan) = if let Some(mut quick) = quick {
             quick.plan.freeze_id = freeze_id;
-            (unlisted, lists) = (quick.unlisted, whole);
             let rule = store.save_plan_as(&quick.plan, &quick.texts, &keeps, maker).await?;
+            (unlisted, texts) = (quick.unlisted, Some(quick.texts));
             if let Some(freeze) = freeze.as_ref().filter(|_| !scope.is_everything()) {
                 let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
                     outside.extend(freeze.outside(intents, ledgers));
@@ -158,7 +158,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         } else {
             let progress = Progress::new(config, "reading and deciding");
             let ledgers = store.read_scope(&scope).await?;
-            let mut evidence = store.evidence().await?;
+            let mut evidence = store.evidence_of(&ledgers).await?;
             // The quick way may have begun with them.
             keeps = KeepChanges::default();
             withdraw(&args, &scope, &mut evidence, &mut keeps)?;
@@ -179,10 +179,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         under = freeze;
         plan
     };
-    if let Some(path) = &args.output {
-        write_new_json(path, &plan)?;
-    }
+    let lists = texts.is_none() && (whole || args.files.is_none());
     let json = if lists { json!(plan) } else { json!(plan.without_intents()) };
+    if let Some(path) = &args.output {
+        write_new_json(path, &Whole { json: &json, intents: texts.as_ref() })?;
+    }
     let mut all = Tally::of(&plan.intents);
     all.add_all(&unlisted);
     let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, &all, LISTED);
@@ -198,6 +199,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let nothing = (all.intents() == 0 && narrowed.is_none())
         .then(|| "No row is in scope: is the name right?".to_owned());
     let mut report = nothing.into_iter().chain(caveat).chain(narrowed).fold(report, Report::line);
+    report.intents = texts.filter(|_| whole);
     report.json["freeze_mode"] = json!(under.as_ref().map(|f| f.mode));
     let report =
         if args.files.is_some() { report } else { next(report, &plan, under.as_ref(), &outside, needs) };
@@ -237,7 +239,7 @@ pub async fn digest_now(config: &Config, store: &Store, plan: &Plan, freeze: &Fr
     }
     let progress = Progress::new(config, "deciding again");
     let ledgers = store.read_scope(scope).await?;
-    let evidence = store.evidence().await?;
+    let evidence = store.evidence_of(&ledgers).await?;
     let may_plan = |intent: &Intent<'_>| freeze.may_plan(intent);
     let again = make_of(&ledgers, scope, policy, *as_of, &evidence, may_plan)?;
     progress.end();

@@ -71,7 +71,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     let freeze = freeze_over(&store, &mut scope, None, now).await?;
     let as_of = as_of.or(freeze.map(|f| f.frozen_at)).unwrap_or(now);
     let ledgers = store.read_scope(&scope).await?;
-    let decided = make(&ledgers, &scope, &args.policy.policy(), as_of, &store.evidence().await?)?;
+    let decided = make(&ledgers, &scope, &args.policy.policy(), as_of, &store.evidence_of(&ledgers).await?)?;
     progress.end();
 
     let mut notable: Vec<&PlannedIntent> =

@@ -129,7 +129,7 @@ pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
 /// plan of this freeze that held it last, else by the contract's defaults.
 async fn decide(store: &Store, freeze: &Freeze) -> Result<(Ledgers, Vec<PlannedIntent>)> {
     let ledgers = store.read_scope(&freeze.scope).await?;
-    let evidence = store.evidence().await?;
+    let evidence = store.evidence_of(&ledgers).await?;
     let plans = store.plans_of(&freeze.freeze_id).await?;
     let mut policy_of: HashMap<(TenantId, Ledger, RowId), &Policy> = HashMap::new();
     for plan in plans.iter().map(|saved| &saved.plan) {

@@ -62,7 +62,7 @@ pub async fn run_typed(
     blocks.extend(report.blocks.iter().cloned());
     blocks.push(Block::Line(format!("(exit code {})", report.exit.code())));
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    let json = json!({ "command": words, "exit": report.exit.code(), "report": report.json });
+    let json = json!({ "command": words, "exit": report.exit.code(), "report": report.whole() });
     Ok((report, blocks, json))
 }
 

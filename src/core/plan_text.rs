@@ -1,6 +1,7 @@
 //! A plan's canonical text (contract, section 8): its intents in pieces, and the digest over the whole.
 
-use serde::Serialize;
+use serde::ser::{Error as _, SerializeSeq as _};
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::canonical;
@@ -56,6 +57,21 @@ impl IntentTexts {
 
     pub fn pieces(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
+    }
+}
+
+/// As the list of the intents, of which no more than a piece is held at once.
+impl Serialize for IntentTexts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for piece in self.pieces() {
+            let intents: Vec<PlannedIntent> =
+                serde_json::from_str(&format!("[{piece}]")).map_err(S::Error::custom)?;
+            for intent in &intents {
+                list.serialize_element(intent)?;
+            }
+        }
+        list.end()
     }
 }
 

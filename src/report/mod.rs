@@ -13,8 +13,11 @@ pub use table::{Column, Table};
 
 use std::io::{self, IsTerminal, Write};
 
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::core::plan_text::IntentTexts;
 use crate::core::status::status_type;
 use crate::error::{Error, Exit};
 
@@ -24,6 +27,8 @@ pub struct Report {
     pub blocks: Vec<Block>,
     /// The same as one object; null where the command has written its result to stdout itself.
     pub json: Value,
+    /// The object's `intents`, where they are too many to stand in it.
+    pub intents: Option<IntentTexts>,
     pub exit: Exit,
     /// The code of a command that was run or whose result is given again: the process ends with it
     /// instead.
@@ -51,7 +56,12 @@ pub enum Block {
 
 impl Report {
     pub fn new(json: Value) -> Self {
-        Self { blocks: Vec::new(), json, exit: Exit::Done, code: None }
+        Self { blocks: Vec::new(), json, intents: None, exit: Exit::Done, code: None }
+    }
+
+    /// The whole object, written as it goes.
+    pub fn whole(&self) -> Whole<'_> {
+        Whole { json: &self.json, intents: self.intents.as_ref() }
     }
 
     #[must_use]
@@ -105,6 +115,37 @@ impl Report {
         self.exit = self.exit.or(exit);
         self
     }
+}
+
+/// An object, and its `intents` where they are too many to stand in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'r> {
+    pub json: &'r Value,
+    pub intents: Option<&'r IntentTexts>,
+}
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (Value::Object(members), Some(intents)) = (self.json, self.intents) else {
+            return self.json.serialize(serializer);
+        };
+        let mut object = serializer.serialize_map(None)?;
+        for (name, value) in members {
+            match name.as_str() {
+                "intents" => object.serialize_entry(name, intents)?,
+                _ => object.serialize_entry(name, value)?,
+            }
+        }
+        object.end()
+    }
+}
+
+/// The last line of what is written as JSON line by line.
+#[derive(Serialize)]
+struct Ended<'r> {
+    code: u8,
+    event: &'static str,
+    result: Whole<'r>,
 }
 
 status_type!(
@@ -176,14 +217,16 @@ pub fn print(report: &Report, style: Style) -> io::Result<()> {
     if pager::shows(report, style)? {
         return Ok(());
     }
-    let mut out = io::stdout().lock();
+    // By itself it is written line by line.
+    let mut out = io::BufWriter::new(io::stdout().lock());
     let written = match style.format {
-        Format::Json => serde_json::to_writer_pretty(&mut out, &report.json)
+        Format::Json => serde_json::to_writer_pretty(&mut out, &report.whole())
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
         Format::Jsonl => {
             let code = report.code.unwrap_or(report.exit.code());
-            writeln!(out, "{}", json!({ "event": "result", "code": code, "result": report.json }))
+            let ended = Ended { code, event: "result", result: report.whole() };
+            serde_json::to_writer(&mut out, &ended).map_err(io::Error::from).and_then(|()| writeln!(out))
         }
         _ => write_blocks(&mut out, &report.blocks, style),
     };

@@ -1,15 +1,18 @@
 //! The append-only journal: who did what to which row, and why. Each entry is written in the same
 //! transaction as the change that it tells of, wherever both share a database.
 
-use futures_util::TryStreamExt as _;
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
-use super::rows::Reader;
+use super::read::batches;
+use super::rows::{LedgerRow, Reader};
 use super::sql::Values;
 use super::{Connection, Database, Queries, Store, Transaction, in_few_lengths};
 use crate::core::chain::{Content, Link};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
+use crate::core::ledger::Ledgers;
 use crate::core::status::{Ledger, status_type};
 use crate::core::time::Timestamp;
 use crate::error::{Error, Result};
@@ -243,21 +246,50 @@ impl Store {
         self.evidence_with(&Values::new().bind("but_plan", plan_id)).await
     }
 
-    async fn evidence_with(&self, values: &Values) -> Result<Evidence> {
-        let mut evidence = Evidence::default();
+    /// As [`Store::evidence`], of these rows at least. The steps that all plans have ever ended are read only where they
+    /// are not more than the rows.
+    pub async fn evidence_of(&self, rows: &Ledgers) -> Result<Evidence> {
         let journal = self.journal();
         let mut connection = journal.connection().await?;
+        let mut evidence = self.evidence_entries(&mut connection).await?;
+        let most = i64::try_from(rows.len()).unwrap_or(i64::MAX).saturating_add(1);
+        let mut ended = Vec::new();
+        let values = Values::new().bind("most", most);
+        self.each_ended_step(&mut connection, &values, |step| ended.push(step)).await?;
+        if ended.len() <= rows.len() {
+            ended.into_iter().for_each(|step| step.note(&mut evidence));
+            return Ok(evidence);
+        }
+        drop(ended);
+        fn ids<T: LedgerRow>(rows: &[T]) -> impl Iterator<Item = (&TenantId, String)> {
+            rows.iter().map(|row| (row.tenant_id(), row.row_id().to_string()))
+        }
+        // Each once: rows of two ledgers may have one id.
+        let orders_and_payments = ids(&rows.orders).chain(ids(&rows.payments));
+        let ids: BTreeSet<_> =
+            orders_and_payments.chain(ids(&rows.inventory)).chain(ids(&rows.messages)).collect();
+        for (tenant_id, row_ids) in batches(ids) {
+            let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("row_ids", row_ids);
+            self.each_ended_step(&mut connection, &values, |step| step.note(&mut evidence)).await?;
+        }
+        Ok(evidence)
+    }
+
+    async fn evidence_with(&self, values: &Values) -> Result<Evidence> {
+        let mut connection = self.journal().connection().await?;
+        let mut evidence = self.evidence_entries(&mut connection).await?;
+        self.each_ended_step(&mut connection, values, |step| step.note(&mut evidence)).await?;
+        Ok(evidence)
+    }
+
+    /// What its entries tell besides steps.
+    async fn evidence_entries(&self, on: &mut Connection) -> Result<Evidence> {
+        let mut evidence = Evidence::default();
+        let journal = self.journal();
         let statement = journal.statement(&self.queries, "journal/evidence", &Values::new())?;
-        for row in journal.fetch(&mut connection, &statement).await? {
+        for row in journal.fetch(on, &statement).await? {
             note_entry(&mut evidence, decode(&row)?);
         }
-        // One by one: there may be as many as all plans had.
-        let statement = journal.statement(&self.queries, "steps/ended", values)?;
-        let mut steps = journal.stream(&mut connection, &statement);
-        while let Some(row) = steps.try_next().await? {
-            super::steps::note_step(&mut evidence, &super::steps::decode(&row)?);
-        }
-        drop(steps);
         Ok(evidence)
     }
 }

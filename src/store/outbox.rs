@@ -99,6 +99,16 @@ pub struct OutboxAnswer {
     pub refund_refused: bool,
 }
 
+impl OutboxAnswer {
+    fn in_the_way(&self) -> String {
+        let About { kind, payment_id, .. } = &self.request;
+        format!(
+            "onefold_outbox holds another {kind} of payment {payment_id} already, which is {} ({})",
+            self.state, self.request_key
+        )
+    }
+}
+
 impl Store {
     fn outbox(&self, shard: Shard) -> &Database {
         self.shard(Ledger::Payments, shard)
@@ -107,8 +117,7 @@ impl Store {
     /// Writes a request into the transaction that moves its payment. False where it is there.
     ///
     /// # Errors
-    /// Refused, where another request about the payment is there that is not refused, or one of the same key
-    /// that is about something else.
+    /// Refused, where another one is in its way ([`Store::outbox_hindrance`]).
     pub async fn outbox_add_on(
         &self,
         on: &mut Connection,
@@ -116,19 +125,37 @@ impl Store {
         request: &OutboxRequest,
         now: Timestamp,
     ) -> Result<bool> {
-        let database = self.outbox(shard);
-        if let Some(there) = self.outbox_answer_on(on, shard, &request.request_key).await? {
-            return match there.request == request.about() {
-                true => Ok(false),
-                false => Err(another(&there)),
-            };
+        let there = self.outbox_answer_on(on, shard, &request.request_key).await?;
+        let is_there = there.is_some();
+        if let Some(other) = self.outbox_other(on, shard, request, there).await? {
+            let hint = "see what the payment service makes of that one first; `onefold history` tells who asked for it";
+            return Err(Error::refused(other.in_the_way()).hint(hint));
         }
-        if request.kind != OutboxKind::Query
-            && let Some(there) = self.outbox_of_payments(on, database, &[request]).await?
-        {
-            return Err(another(&there));
+        Ok(!is_there && self.outbox_insert(on, self.outbox(shard), &[request], now).await?)
+    }
+
+    /// What keeps a request from being written: another one about the payment that is not refused, or one of the same
+    /// key that is about something else.
+    pub async fn outbox_hindrance(&self, shard: Shard, request: &OutboxRequest) -> Result<Option<String>> {
+        let mut connection = self.outbox(shard).connection().await?;
+        let there = self.outbox_answer_on(&mut connection, shard, &request.request_key).await?;
+        let other = self.outbox_other(&mut connection, shard, request, there).await?;
+        Ok(other.map(|other| other.in_the_way()))
+    }
+
+    /// Another request that is in the way of one; `there` is what has its key.
+    async fn outbox_other(
+        &self,
+        on: &mut Connection,
+        shard: Shard,
+        request: &OutboxRequest,
+        there: Option<OutboxAnswer>,
+    ) -> Result<Option<OutboxAnswer>> {
+        match there {
+            Some(there) => Ok(Some(there).filter(|there| there.request != request.about())),
+            None if request.kind == OutboxKind::Query => Ok(None),
+            None => self.outbox_of_payments(on, self.outbox(shard), &[request]).await,
         }
-        self.outbox_insert(on, database, &[request], now).await
     }
 
     /// Writes requests into the transaction that moves their payments, which lie beside the journal. False where one of them
@@ -244,15 +271,6 @@ impl Store {
         let statement = database.statement(&self.queries, "outbox/set_read", &values)?;
         database.transaction(async |tx| Ok(database.execute(tx, &statement).await? == 1)).await
     }
-}
-
-fn another(there: &OutboxAnswer) -> Error {
-    let About { kind, payment_id, .. } = &there.request;
-    Error::refused(format!(
-        "onefold_outbox holds another {kind} of payment {payment_id} already, which is {} ({})",
-        there.state, there.request_key
-    ))
-    .hint("see what the payment service makes of that one first; `onefold history` tells who asked for it")
 }
 
 fn decode(row: &AnyRow) -> Result<OutboxAnswer> {

@@ -1,6 +1,7 @@
 //! Where the steps' states change. A step's key belongs to its effect, so two plans, operators or
 //! machines that want the same effect meet in one row here.
 
+use futures_util::TryStreamExt as _;
 use sqlx::any::AnyRow;
 
 use super::rows::Reader;
@@ -251,6 +252,22 @@ impl Store {
         Ok(found)
     }
 
+    /// Gives out the steps that have ended, in no order and one by one: there may be as many as all plans had.
+    pub(super) async fn each_ended_step(
+        &self,
+        on: &mut Connection,
+        values: &Values,
+        mut each: impl FnMut(EndedStep),
+    ) -> Result<()> {
+        let journal = self.journal();
+        let statement = journal.statement(&self.queries, "steps/ended", values)?;
+        let mut rows = journal.stream(on, &statement);
+        while let Some(row) = rows.try_next().await? {
+            each(decode_ended(&row)?);
+        }
+        Ok(())
+    }
+
     /// Steps that were begun and not ended, the oldest first.
     pub async fn open_steps(&self) -> Result<Vec<StepRecord>> {
         self.steps("steps/open", &Values::new()).await
@@ -318,24 +335,39 @@ fn has_gone(owner: &str, us: Option<&str>) -> bool {
     host == our_host && processes.join("self").exists() && !processes.join(pid).exists()
 }
 
-/// What a finished step means for the core's rules.
-pub(super) fn note_step(evidence: &mut Evidence, record: &StepRecord) {
-    let step = &record.step;
-    if step.ledger == Ledger::Payments
-        && record.state == StepState::Done
-        && let (Some(before), Some(after)) = (record.refunded_before_minor, record.refunded_after_minor)
-    {
-        let row = (record.tenant_id.clone(), PaymentId::from(step.id.as_str()));
-        *evidence.refunded_by_us.entry(row).or_default() += after - before;
+/// What the core's rules ask for of a step that has ended.
+pub(super) struct EndedStep {
+    effect: Effect,
+    /// What was given back by it, in minor units.
+    refunded_minor: Option<i64>,
+}
+
+impl EndedStep {
+    pub(super) fn note(self, evidence: &mut Evidence) {
+        let Self { effect, refunded_minor } = self;
+        if let Some(refunded_minor) = refunded_minor {
+            let row = (effect.tenant_id.clone(), PaymentId::from(effect.id.as_str()));
+            *evidence.refunded_by_us.entry(row).or_default() += refunded_minor;
+        }
+        *evidence.occurrences.entry(effect).or_default() += 1;
     }
+}
+
+fn decode_ended(row: &AnyRow) -> Result<EndedStep> {
+    let r = Reader::new(row, "onefold_steps");
     let effect = Effect {
-        ledger: step.ledger,
-        tenant_id: record.tenant_id.clone(),
-        id: step.id.clone(),
-        from: step.from.clone(),
-        to: step.to.clone(),
+        ledger: r.parsed("ledger")?,
+        tenant_id: r.id("tenant_id")?,
+        id: r.id("row_id")?,
+        from: r.needed("from_status")?,
+        to: r.needed("to_status")?,
     };
-    *evidence.occurrences.entry(effect).or_default() += 1;
+    let is_money = effect.ledger == Ledger::Payments && r.parsed::<StepState>("state")? == StepState::Done;
+    let refunded = r.int_or_null("refunded_before_minor")?.zip(r.int_or_null("refunded_after_minor")?);
+    Ok(EndedStep {
+        effect,
+        refunded_minor: refunded.filter(|_| is_money).map(|(before, after)| after - before),
+    })
 }
 
 /// What a step that is done did to its row; `None` where it moved nothing.

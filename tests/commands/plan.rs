@@ -252,6 +252,13 @@ fn a_plan_of_everything_is_saved_whole(site: &Site) {
     let everything = site.json(&["plan"]);
     assert!(!everything["intents"].as_array().unwrap().is_empty());
     assert_eq!(everything["intents"], parts["intents"]);
+    let lines = site.run(&["plan", "--format", "jsonl"]).ends(0).stdout;
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["event"], &last["result"]["intents"]),
+        (&json!("result"), &parts["intents"]),
+        "line by line"
+    );
     // What is not listed for people is saved all the same, and shown as it was.
     let told = site.run(&["plan"]).ends(0).prints("a dry run").stdout;
     let newest = site.json(&["status"])["plans"][0]["plan_id"].as_str().unwrap().to_owned();

@@ -1,12 +1,14 @@
 //! A step is claimed by one at a time, and only who holds it ends it.
 
+use onefold::core::evidence::Evidence;
+use onefold::core::ids::TenantId;
 use onefold::core::plan::Step;
 use onefold::core::status::Ledger;
 use onefold::error::{Exit, Result};
 use onefold::store::Store;
 use onefold::store::steps::{Claim, StepRecord, StepState};
 
-use crate::common::book::at;
+use crate::common::book::{Book, at};
 use crate::common::databases::at_once;
 use crate::on_every_database;
 
@@ -68,6 +70,45 @@ async fn there(store: &Store) -> StepRecord {
 }
 
 on_every_database! {
+    async fn what_has_ended_of_some_rows_is_known_however_much_else_has(db) {
+        let mut book = Book::new();
+        book.bought("O-1", 0);
+        // Rows of two ledgers may have one id.
+        book.ledgers.payments[0].payment_id = "O-1".into();
+        let store = db.store().await;
+        let tenant_id = book.ledgers.orders[0].tenant_id.clone();
+        let ended = |key: &str, tenant_id: &TenantId, ledger, id: &str| StepRecord {
+            step_key: key.to_owned(),
+            tenant_id: tenant_id.clone(),
+            step: Step { ledger, id: id.into(), ..wanted("a", 1, 0).step },
+            state: StepState::Done,
+            refunded_before_minor: Some(100),
+            refunded_after_minor: Some(1100),
+            ..wanted("a", 1, 0)
+        };
+        let add = async |records: Vec<StepRecord>| {
+            assert!(store.journal().transaction(async |tx| store.insert_steps(tx, &records).await).await.unwrap());
+        };
+        add(vec![
+            ended("1", &tenant_id, Ledger::Orders, "O-1"),
+            ended("2", &tenant_id, Ledger::Payments, "O-1"),
+            ended("3", &"other".into(), Ledger::Payments, "O-1"),
+        ]).await;
+        let of_rows = |mut all: Evidence| {
+            all.occurrences.retain(|of, _| of.tenant_id == tenant_id && of.id.as_str() == "O-1");
+            all.refunded_by_us.retain(|of, _| *of == (tenant_id.clone(), "O-1".into()));
+            all
+        };
+        let few = of_rows(store.evidence_of(&book.ledgers).await.unwrap());
+        assert_eq!((few.occurrences.len(), few.refunded_by_us.values().sum::<i64>()), (2, 1000));
+        let others = (0..20).map(|n| ended(&format!("other {n}"), &tenant_id, Ledger::Orders, &format!("X-{n}")));
+        add(others.collect()).await;
+        assert_eq!(store.evidence_of(&book.ledgers).await.unwrap(), few);
+        let all = store.evidence().await.unwrap();
+        assert_eq!(all.occurrences.len(), 23);
+        assert_eq!(of_rows(all), few);
+    }
+
     async fn a_step_is_read_as_it_was_claimed(db) {
         let store = db.store().await;
         assert!(store.step("key").await.unwrap().is_none());

@@ -202,9 +202,10 @@ async fn business(config: &Config, args: &AuditArgs, skew: Span) -> Result<Optio
     } else if args.ledgers {
         let store = config.open_to_read().await?;
         let progress = Progress::new(config, "reading and joining");
-        let read = (store.read_scope(&scope).await?, store.evidence().await?);
+        let ledgers = store.read_scope(&scope).await?;
+        let evidence = store.evidence_of(&ledgers).await?;
         progress.end();
-        read
+        (ledgers, evidence)
     } else if scope.is_everything() {
         return Ok(None);
     } else {
