@@ -111,7 +111,7 @@ CREATE TABLE IF NOT EXISTS onefold_steps (
     updated_at_us  BIGINT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS onefold_steps_by_plan ON onefold_steps (plan_id, position);
-CREATE INDEX IF NOT EXISTS onefold_steps_by_row ON onefold_steps (tenant_id, row_id);
+CREATE INDEX IF NOT EXISTS onefold_steps_by_row ON onefold_steps (row_id, tenant_id);
 CREATE INDEX IF NOT EXISTS onefold_steps_by_state ON onefold_steps (state);
 
 -- Append-only: who, when, what, from where to where, and why. Each entry carries the hash of the one before it in
@@ -139,7 +139,7 @@ CREATE TABLE IF NOT EXISTS onefold_journal (
     hash          {text}
 );
 CREATE UNIQUE INDEX IF NOT EXISTS onefold_journal_by_chain ON onefold_journal (chain, position);
-CREATE INDEX IF NOT EXISTS onefold_journal_by_row ON onefold_journal (tenant_id, row_id);
+CREATE INDEX IF NOT EXISTS onefold_journal_by_row ON onefold_journal (row_id, tenant_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_plan ON onefold_journal (plan_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_intent ON onefold_journal (intent_id);
 CREATE INDEX IF NOT EXISTS onefold_journal_by_event ON onefold_journal (event);

@@ -1,8 +1,7 @@
 -- Of every step that has ended (done, already so, refused by the provider for good, or given up) what the rules ask for;
--- but those of one plan, of rows of a tenant, whatever their ledger, or so many at most.
+-- but those of one plan, or so many at most.
 SELECT ledger, tenant_id, row_id, from_status, to_status, state, refunded_before_minor, refunded_after_minor
 FROM onefold_steps
 WHERE state IN ('DONE', 'SKIPPED', 'FAILED', 'WITHDRAWN')
   AND plan_id <> :but_plan -- when but_plan
-  AND tenant_id = :tenant_id AND row_id IN (:row_ids) -- when row_ids
 LIMIT :most -- when most

@@ -34,6 +34,7 @@ pub mod watch;
 mod brakes;
 mod confirm;
 mod decided;
+mod everything;
 mod files;
 mod leaving;
 mod limits;

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::decided::{LISTED, apply_line, tell};
+use super::everything::{decided, from_everything, is_quick};
 use super::files::{FileFlags, load, must_be_new, sifted, write_new_json};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::progress::Progress;
@@ -17,15 +18,14 @@ use crate::core::freeze::{Freeze, FreezeMode};
 use crate::core::ids::{OrderId, RowId, TenantId};
 use crate::core::join::Intent;
 use crate::core::ledger::Ledgers;
-use crate::core::plain::{Basis, Listed, Listing, Planned};
-use crate::core::plan::{Outcome, Plan, PlanError, PlannedIntent, make, make_of};
+use crate::core::plain::{Basis, Listed, Listing};
+use crate::core::plan::{Outcome, Plan, PlannedIntent, make, make_of};
 use crate::core::plan_text::IntentTexts;
 use crate::core::scope::Scope;
 use crate::core::status::Ledger;
 use crate::core::tally::Tally;
-use crate::core::time::Timestamp;
 use crate::error::{Error, Exit, Result};
-use crate::files::{LedgerFiles, Origin, Portions, READ_ORDER, ReadOptions, Sifted, StatusMap, sift};
+use crate::files::LedgerFiles;
 use crate::report::{Report, Whole};
 use crate::store::Store;
 use crate::store::plans::{KeepChanges, Maker};
@@ -206,27 +206,6 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     Ok(if args.detailed_exitcode { report.exit(detailed_exit(&all)) } else { report })
 }
 
-/// The plan of what was sifted, with plain purchases decided once a kind; nothing where a file has changed meanwhile.
-fn decided(
-    config: &Config,
-    sifted: &Sifted<'_>,
-    scope: &Scope,
-    listing: Listing,
-    made_at: Timestamp,
-) -> Option<Result<Planned, PlanError>> {
-    let progress = Progress::new(config, "deciding");
-    let planned = sifted.plan(scope, listing, new_id("PL"), made_at);
-    progress.end();
-    planned
-}
-
-/// Whether a scope is decided sooner from every row of the databases than from its own; of a narrowed freeze, what is held
-/// is looked for intent by intent.
-async fn is_quick(store: &Store, scope: &Scope, freeze: Option<&Freeze>) -> Result<bool> {
-    let is_whole = freeze.is_none_or(|f| f.narrowed_to.is_none());
-    Ok(is_whole && (scope.is_everything() || store.is_large(scope).await?))
-}
-
 /// The digest of a plan as it would be made now, under its freeze.
 pub async fn digest_now(config: &Config, store: &Store, plan: &Plan, freeze: &Freeze) -> Result<String> {
     let Plan { scope, policy, as_of, .. } = plan;
@@ -244,34 +223,6 @@ pub async fn digest_now(config: &Config, store: &Store, plan: &Plan, freeze: &Fr
     let again = make_of(&ledgers, scope, policy, *as_of, &evidence, may_plan)?;
     progress.end();
     Ok(again.into_plan(plan.plan_id.clone(), plan.made_at, None).digest)
-}
-
-/// The plan of a scope from every row of the databases; nothing where they must be read row by row.
-async fn from_everything(
-    config: &Config,
-    store: &Store,
-    scope: &Scope,
-    basis: impl FnOnce(Evidence) -> Result<Basis>,
-    listing: Listing,
-    made_at: Timestamp,
-) -> Result<Option<Planned>> {
-    let Some(export) = store.export(READ_ORDER).await else { return Ok(None) };
-    // Read after the ledgers' moment: whatever a ledger shows of our doing, the journal then tells.
-    let basis = basis(store.evidence().await?)?;
-    let of = |ledger| {
-        let names = store.statuses.names(ledger);
-        names.map(move |(theirs, ours)| StatusMap { ledger, theirs: theirs.to_owned(), ours })
-    };
-    let status_map = Ledger::ALL.into_iter().flat_map(of).collect();
-    let options = ReadOptions { from_database: true, status_map, ..ReadOptions::default() };
-    let progress = Progress::new(config, "reading");
-    let mut next = || export.next();
-    let sifted = sift(Origin::Database(&mut next), &options, &basis, Portions::default(), &|ledger, rows| {
-        progress.more_rows(ledger, rows)
-    });
-    progress.end();
-    export.end()?;
-    Ok(sifted.and_then(|sifted| decided(config, &sifted, scope, listing, made_at)).transpose()?)
 }
 
 /// Withdraws the operator's earlier choices.

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::decided::{LISTED, intents, outside, tell_sums};
+use super::everything::{from_everything, is_quick};
 use super::flags::{PolicyFlags, ScopeFlags, ZoneFlag};
 use super::plan::detailed_exit;
 use super::progress::Progress;
@@ -13,6 +14,7 @@ use super::statement::{self, StatementFlags};
 use super::{count, freeze_over, now};
 use crate::config::Config;
 use crate::core::money::Currency;
+use crate::core::plain::{Basis, Listed, Listing, Planned};
 use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
 use crate::core::tally::Tally;
 use crate::error::Result;
@@ -66,16 +68,34 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     }
     let as_of = args.as_of.as_deref().map(|t| args.zone.time("--as-of", t)).transpose()?;
     let store = config.open_to_read().await?;
-    let progress = Progress::new(config, "reading and joining");
     let now = now();
     let freeze = freeze_over(&store, &mut scope, None, now).await?;
     let as_of = as_of.or(freeze.map(|f| f.frozen_at)).unwrap_or(now);
-    let ledgers = store.read_scope(&scope).await?;
-    let decided = make(&ledgers, &scope, &args.policy.policy(), as_of, &store.evidence_of(&ledgers).await?)?;
-    progress.end();
+    let policy = args.policy.policy();
+    let quick = match is_quick(&store, &scope, None).await? {
+        true => {
+            let basis = |evidence| Ok(Basis { policy: policy.clone(), as_of, evidence });
+            let listing = Listing { intents: Listed::Notable, texts: false };
+            from_everything(config, &store, &scope, basis, listing, now).await?
+        }
+        false => None,
+    };
+    let (listed, all, decided_sums, outside_sums) = if let Some(Planned { plan, unlisted, .. }) = quick {
+        let mut all = Tally::of(&plan.intents);
+        all.add_all(&unlisted);
+        (plan.intents, all, plan.sums, plan.outside_sums)
+    } else {
+        let progress = Progress::new(config, "reading and joining");
+        let ledgers = store.read_scope(&scope).await?;
+        let evidence = store.evidence_of(&ledgers).await?;
+        let decided = make(&ledgers, &scope, &policy, as_of, &evidence)?;
+        progress.end();
+        let all = Tally::of(&decided.intents);
+        (decided.intents, all, decided.sums, decided.outside_sums)
+    };
 
     let mut notable: Vec<&PlannedIntent> =
-        decided.intents.iter().filter(|i| i.orders.len() > 1 || !i.findings.is_empty()).collect();
+        listed.iter().filter(|i| i.orders.len() > 1 || !i.findings.is_empty()).collect();
     // What there is to do first; a show has many clean purchases with some finding.
     notable.sort_by_key(|i| i.outcome == Outcome::Clean);
     let sums = by_finding(&notable);
@@ -87,20 +107,20 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
     let report = Report::new(json!({
         "scope": scope,
         "as_of": as_of,
-        "intents_in_scope": decided.intents.len(),
+        "intents_in_scope": all.intents(),
         "intents": notable.iter().map(|i| json!({
             "intent_id": i.intent_id, "tenant_id": i.tenant_id, "user_id": i.user_id, "show_id": i.show_id,
             "session_id": i.session_id, "orders": i.orders, "orphans": i.orphans, "findings": i.findings,
             "outcome": i.outcome, "captured": i.captured, "evidence": i.evidence,
         })).collect::<Vec<_>>(),
         "findings": findings,
-        "sums": decided.sums,
-        "outside_sums": decided.outside_sums,
+        "sums": decided_sums,
+        "outside_sums": outside_sums,
     }))
     .title(scope.in_words())
     .line(format!(
         "as of {as_of}: {} in scope, {} with two or more orders or a finding",
-        count(decided.intents.len(), "intent"),
+        count(all.intents(), "intent"),
         notable.len()
     ))
     .table(finding_table(&sums))
@@ -109,11 +129,11 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         0 => report,
         more => report.line(format!("… and {}; all of them with --all", count(more, "more intent"))),
     };
-    let report = tell_sums(report, &decided.sums).table(outside(&decided.outside_sums));
+    let report = tell_sums(report, &decided_sums).table(outside(&outside_sums));
     if !args.detailed_exitcode {
         return Ok(report);
     }
-    Ok(report.exit(detailed_exit(&Tally::of(&decided.intents))))
+    Ok(report.exit(detailed_exit(&all)))
 }
 
 fn by_finding(intents: &[&PlannedIntent]) -> BTreeMap<Finding, FindingSum> {

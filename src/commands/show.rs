@@ -8,7 +8,8 @@ use super::plan::{basis, heading};
 use crate::config::Config;
 use crate::core::approval::Approval;
 use crate::core::explain::row_in_words;
-use crate::core::plan::{Plan, PlannedIntent};
+use crate::core::plan::{Outcome, Plan, PlannedIntent};
+use crate::core::plan_text::IntentTexts;
 use crate::core::tally::Tally;
 use crate::error::{Error, Result};
 use crate::report::{Column, Report, Table};
@@ -35,42 +36,68 @@ pub struct ShowArgs {
 
 pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
     let store = config.open_to_read().await?;
-    let saved = store.plan_by_id(&args.plan).await?;
-    let plan = &saved.plan;
-    let Some(name) = &args.intent else {
-        let limit = if args.all { usize::MAX } else { LISTED };
-        let approvals = store.approvals(&plan.digest).await?;
-        let told = Report::new(json!({ "state": saved.state, "made_by": saved.made_by, "maker": saved.maker,
-            "superseded_by": saved.superseded_by, "begun_at": saved.begun_at, "approvals": approvals, "plan": plan }))
-        .title(heading(plan))
-        .line(format!("{}, made at {} by {}", saved.state, plan.made_at, saved.made_by));
-        let approved =
-            |a: &Approval| format!("approved at {} by {} ({}): {}", a.at, a.actor, a.by, a.because);
-        let told = approvals.iter().map(approved).fold(told, Report::line);
-        return Ok(tell(basis(told, plan), plan, &Tally::of(&plan.intents), limit));
-    };
-    Ok(explain(find(plan, name)?))
+    let mut parts = store.parts_of_plan(&args.plan).await?;
+    let saved = parts.saved.clone();
+    let mut plan = saved.plan;
+    // Those that are told of: a plan may have a million.
+    let mut all = Tally::default();
+    let mut texts = IntentTexts::default();
+    while let Some(intents) = parts.next().await? {
+        for intent in intents {
+            all.add(&intent);
+            let is_told = match &args.intent {
+                Some(name) => goes_by(&intent, name),
+                None => intent.outcome != Outcome::Clean,
+            };
+            if args.intent.is_none() && config.format.is_json() {
+                texts.add(&intent);
+            }
+            if is_told {
+                plan.intents.push(intent);
+            }
+        }
+    }
+    if let Some(name) = &args.intent {
+        return Ok(explain(find(&plan, name)?));
+    }
+    let limit = if args.all { usize::MAX } else { LISTED };
+    let approvals = store.approvals(&plan.digest).await?;
+    let mut told = Report::new(json!({ "state": saved.state, "made_by": saved.made_by, "maker": saved.maker,
+            "superseded_by": saved.superseded_by, "begun_at": saved.begun_at, "approvals": approvals,
+            "plan": plan.without_intents() }))
+    .title(heading(&plan))
+    .line(format!("{}, made at {} by {}", saved.state, plan.made_at, saved.made_by));
+    told.intents = Some(texts);
+    let approved = |a: &Approval| format!("approved at {} by {} ({}): {}", a.at, a.actor, a.by, a.because);
+    let told = approvals.iter().map(approved).fold(told, Report::line);
+    Ok(tell(basis(told, &plan), &plan, &all, limit))
 }
 
-/// The intent that a name stands for.
+/// Whether an intent may be meant by a name: its id or how that begins, one of its rows, or its user.
+fn goes_by(intent: &PlannedIntent, name: &str) -> bool {
+    intent.intent_id.starts_with(name) || is_of_row(intent, name) || is_of_user(intent, name)
+}
+
+fn is_of_row(intent: &PlannedIntent, name: &str) -> bool {
+    intent.orders.iter().any(|id| id.as_str() == name)
+        || intent.orphans.iter().any(|(_, id)| id.as_str() == name)
+}
+
+fn is_of_user(intent: &PlannedIntent, name: &str) -> bool {
+    intent.user_id.as_ref().is_some_and(|id| id.as_str() == name)
+}
+
+/// The intent that a name stands for, among all that go by it.
 fn find<'p>(plan: &'p Plan, name: &str) -> Result<&'p PlannedIntent> {
-    let of_row = |i: &&PlannedIntent| {
-        i.orders.iter().any(|id| id.as_str() == name) || i.orphans.iter().any(|(_, id)| id.as_str() == name)
+    let only = |is_it: fn(&PlannedIntent, &str) -> bool| {
+        let mut of = plan.intents.iter().filter(|intent| is_it(intent, name));
+        of.next().filter(|_| of.next().is_none())
     };
-    let of_user = |i: &&PlannedIntent| i.user_id.as_ref().is_some_and(|id| id.as_str() == name);
-    let starts = |i: &&PlannedIntent| i.intent_id.starts_with(name);
-    let exact = plan.intents.iter().find(|i| i.intent_id == name).or_else(|| {
-        let mut of: Vec<_> = plan.intents.iter().filter(of_row).collect();
-        if of.len() == 1 { of.pop() } else { None }
-    });
-    let exact = exact.or_else(|| {
-        let mut of: Vec<_> = plan.intents.iter().filter(of_user).collect();
-        if of.len() == 1 { of.pop() } else { None }
-    });
-    if let Some(intent) = exact {
+    let exact = plan.intents.iter().find(|i| i.intent_id == name);
+    if let Some(intent) = exact.or_else(|| only(is_of_row)).or_else(|| only(is_of_user)) {
         return Ok(intent);
     }
-    let named: Vec<_> = plan.intents.iter().filter(|i| of_row(i) || of_user(i) || starts(i)).collect();
+    let named: Vec<_> = plan.intents.iter().filter(|intent| goes_by(intent, name)).collect();
     match (named.first(), named.len()) {
         (Some(intent), 1) => Ok(intent),
         (Some(_), several) => {

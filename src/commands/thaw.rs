@@ -10,7 +10,7 @@ use super::{count, now};
 use crate::config::Config;
 use crate::core::freeze::{Freeze, FreezeState, HeldIntent};
 use crate::core::ids::{OrderId, RowId, TenantId};
-use crate::core::ledger::Ledgers;
+use crate::core::ledger::{Hold, Ledgers};
 use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
 use crate::core::policy::Policy;
 use crate::core::status::{HoldStatus, Ledger, OrderStatus};
@@ -154,13 +154,15 @@ async fn decide(store: &Store, freeze: &Freeze) -> Result<(Ledgers, Vec<PlannedI
         }));
     }
     if let Some(held) = &freeze.narrowed_to {
-        intents.retain(|i| {
-            held.iter().any(|h| {
-                h.tenant_id == i.tenant_id
-                    && (i.orders.iter().any(|id| h.orders.contains(id))
-                        || i.orphans.iter().any(|row| h.orphans.contains(row)))
+        let orders =
+            |h: &HeldIntent| h.orders.iter().map(|id| (Ledger::Orders, RowId::from(id))).collect::<Vec<_>>();
+        let held: HashSet<(&TenantId, Ledger, RowId)> = held
+            .iter()
+            .flat_map(|h| {
+                orders(h).into_iter().chain(h.orphans.iter().cloned()).map(|(of, id)| (&h.tenant_id, of, id))
             })
-        });
+            .collect();
+        intents.retain(|intent| rows(intent).any(|row| held.contains(&row)));
     }
     Ok((ledgers, intents))
 }
@@ -235,6 +237,12 @@ fn lapsing(ledgers: &Ledgers, intents: &[PlannedIntent], now: Timestamp) -> Vec<
             (None, _) => {}
         }
     }
+    let mut holds_of: HashMap<(&TenantId, &OrderId), Vec<&Hold>> = HashMap::new();
+    for hold in &ledgers.inventory {
+        if let Some(order_id) = &hold.order_id {
+            holds_of.entry((&hold.tenant_id, order_id)).or_default().push(hold);
+        }
+    }
     let mut lapsing = Vec::new();
     for order in &ledgers.orders {
         let is_paid = matches!(order.status, OrderStatus::Paid | OrderStatus::Ticketed);
@@ -243,12 +251,9 @@ fn lapsing(ledgers: &Ledgers, intents: &[PlannedIntent], now: Timestamp) -> Vec<
             Some(was_doubled) if !was_doubled && !is_paid => continue,
             Some(_) => {}
         }
-        let holds: Vec<_> = ledgers
-            .inventory
-            .iter()
-            .filter(|h| h.tenant_id == order.tenant_id && h.order_id.as_ref() == Some(&order.order_id))
-            .filter(|h| h.item.is_none() || order.item.is_none() || h.item == order.item)
-            .collect();
+        let holds = holds_of.get(&(&order.tenant_id, &order.order_id)).into_iter().flatten();
+        let holds: Vec<_> =
+            holds.filter(|h| h.item.is_none() || order.item.is_none() || h.item == order.item).collect();
         let lapses = |until: Timestamp| {
             holds
                 .iter()

@@ -488,9 +488,9 @@ impl Stretch {
         }
         if !matches!(listed, Listed::Every) {
             other.seen = Vec::new();
-            if !other.outcome.is_undecided() {
-                other.evidence = Vec::new();
-            }
+        }
+        if !matches!(listed, Listed::Every | Listed::Notable) && !other.outcome.is_undecided() {
+            other.evidence = Vec::new();
         }
         self.intents.push(other);
     }
@@ -508,6 +508,8 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
 pub enum Listed {
     /// Every one, with what it saw and with its evidence.
     Every,
+    /// Those of two or more orders or with a finding, with their evidence.
+    Notable,
     /// All but those that are CLEAN and of one order.
     ButPlain,
     /// The first so many that are not CLEAN, and whatever is not decided.
@@ -520,6 +522,7 @@ impl Listed {
         let is_clean = intent.outcome == Outcome::Clean;
         match self {
             Self::Every => true,
+            Self::Notable => intent.orders.len() > 1 || !intent.findings.is_empty(),
             Self::ButPlain => !is_clean || intent.orders.len() != 1,
             Self::First(most) => intent.outcome.is_undecided() || !is_clean && before < most,
         }

@@ -27,7 +27,7 @@ pub struct Report {
     pub blocks: Vec<Block>,
     /// The same as one object; null where the command has written its result to stdout itself.
     pub json: Value,
-    /// The object's `intents`, where they are too many to stand in it.
+    /// The `intents` of the object or of its `plan`, where they are too many to stand in it.
     pub intents: Option<IntentTexts>,
     pub exit: Exit,
     /// The code of a command that was run or whose result is given again: the process ends with it
@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-/// An object, and its `intents` where they are too many to stand in it.
+/// An object, and the `intents` of it or of its `plan`, where they are too many to stand in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'r> {
     pub json: &'r Value,
@@ -133,6 +133,7 @@ impl Serialize for Whole<'_> {
         for (name, value) in members {
             match name.as_str() {
                 "intents" => object.serialize_entry(name, intents)?,
+                "plan" => object.serialize_entry(name, &Whole { json: value, ..*self })?,
                 _ => object.serialize_entry(name, value)?,
             }
         }

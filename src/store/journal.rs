@@ -255,7 +255,7 @@ impl Store {
         let most = i64::try_from(rows.len()).unwrap_or(i64::MAX).saturating_add(1);
         let mut ended = Vec::new();
         let values = Values::new().bind("most", most);
-        self.each_ended_step(&mut connection, &values, |step| ended.push(step)).await?;
+        self.each_ended_step(&mut connection, "steps/ended", &values, |step| ended.push(step)).await?;
         if ended.len() <= rows.len() {
             ended.into_iter().for_each(|step| step.note(&mut evidence));
             return Ok(evidence);
@@ -270,7 +270,10 @@ impl Store {
             orders_and_payments.chain(ids(&rows.inventory)).chain(ids(&rows.messages)).collect();
         for (tenant_id, row_ids) in batches(ids) {
             let values = Values::new().bind("tenant_id", tenant_id.as_str()).bind("row_ids", row_ids);
-            self.each_ended_step(&mut connection, &values, |step| step.note(&mut evidence)).await?;
+            self.each_ended_step(&mut connection, "steps/any_of_rows", &values, |step| {
+                step.note(&mut evidence)
+            })
+            .await?;
         }
         Ok(evidence)
     }
@@ -278,7 +281,7 @@ impl Store {
     async fn evidence_with(&self, values: &Values) -> Result<Evidence> {
         let mut connection = self.journal().connection().await?;
         let mut evidence = self.evidence_entries(&mut connection).await?;
-        self.each_ended_step(&mut connection, values, |step| step.note(&mut evidence)).await?;
+        self.each_ended_step(&mut connection, "steps/ended", values, |step| step.note(&mut evidence)).await?;
         Ok(evidence)
     }
 

@@ -40,6 +40,11 @@ impl StepState {
         matches!(self, Self::Done | Self::Skipped)
     }
 
+    /// Whether its effect is there, or never will be by this step.
+    const fn has_ended(self) -> bool {
+        self.is_done() || matches!(self, Self::Failed | Self::Withdrawn)
+    }
+
     /// Whether it was begun and not ended.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Processing | Self::Accepted | Self::Unknown)
@@ -252,18 +257,21 @@ impl Store {
         Ok(found)
     }
 
-    /// Gives out the steps that have ended, in no order and one by one: there may be as many as all plans had.
+    /// Gives out those of some steps that have ended, in no order and one by one: there may be as many as all plans had.
     pub(super) async fn each_ended_step(
         &self,
         on: &mut Connection,
+        file: &str,
         values: &Values,
         mut each: impl FnMut(EndedStep),
     ) -> Result<()> {
         let journal = self.journal();
-        let statement = journal.statement(&self.queries, "steps/ended", values)?;
+        let statement = journal.statement(&self.queries, file, values)?;
         let mut rows = journal.stream(on, &statement);
         while let Some(row) = rows.try_next().await? {
-            each(decode_ended(&row)?);
+            if let Some(step) = decode_ended(&row)? {
+                each(step);
+            }
         }
         Ok(())
     }
@@ -353,8 +361,13 @@ impl EndedStep {
     }
 }
 
-fn decode_ended(row: &AnyRow) -> Result<EndedStep> {
+/// `None` of a step that has not ended.
+fn decode_ended(row: &AnyRow) -> Result<Option<EndedStep>> {
     let r = Reader::new(row, "onefold_steps");
+    let state: StepState = r.parsed("state")?;
+    if !state.has_ended() {
+        return Ok(None);
+    }
     let effect = Effect {
         ledger: r.parsed("ledger")?,
         tenant_id: r.id("tenant_id")?,
@@ -362,12 +375,10 @@ fn decode_ended(row: &AnyRow) -> Result<EndedStep> {
         from: r.needed("from_status")?,
         to: r.needed("to_status")?,
     };
-    let is_money = effect.ledger == Ledger::Payments && r.parsed::<StepState>("state")? == StepState::Done;
+    let is_money = effect.ledger == Ledger::Payments && state == StepState::Done;
     let refunded = r.int_or_null("refunded_before_minor")?.zip(r.int_or_null("refunded_after_minor")?);
-    Ok(EndedStep {
-        effect,
-        refunded_minor: refunded.filter(|_| is_money).map(|(before, after)| after - before),
-    })
+    let refunded_minor = refunded.filter(|_| is_money).map(|(before, after)| after - before);
+    Ok(Some(EndedStep { effect, refunded_minor }))
 }
 
 /// What a step that is done did to its row; `None` where it moved nothing.

@@ -11,6 +11,7 @@ on_each_database![
     a_detailed_exit_code_says_what_a_plan_would_hold,
     a_scope_narrows_and_policies_decide,
     many_intents_are_listed_only_when_asked_for,
+    everything_is_joined_as_a_part_of_it_is,
 ];
 
 fn names_what_differs_and_changes_nothing(site: &Site) {
@@ -83,4 +84,26 @@ fn many_intents_are_listed_only_when_asked_for(site: &Site) {
     let ran = site.run(&line).ends(0).prints("… and 23 more intents; all of them with --all");
     ran.prints("20020.00 CNY + 74000 JPY + 38.250 KWD").does_not_print("U-GUEST");
     site.run(&[&line[..], &["--all"]].concat()).ends(0).prints("U-GUEST");
+}
+
+/// Of everything, purchases that are plain are not joined one by one.
+fn everything_is_joined_as_a_part_of_it_is(site: &Site) {
+    let mut book = doubled();
+    book.bought("C", 900);
+    book.order("D", 1800, "PAID");
+    book.hold("H-D", "D", "CONFIRMED");
+    book.order("E", 2700, "CANCELLED");
+    book.payment("P-E", "E", 2702, "CAPTURED");
+    // The buyer kept some of it.
+    book.find_payment("P-E").refunded_minor = 400;
+    book.payment("P-lost", "O-lost", 5000, "CAPTURED");
+    site.import(&book.ledgers);
+    let at = ["--as-of", "2026-09-21T17:00:00Z"];
+    let part = site.json(&[&["reconcile", "--tenant", "t"], &at[..]].concat());
+    let mut all = site.json(&[&["reconcile"], &at[..]].concat());
+    let intents = part["intents"].as_array().unwrap();
+    assert!(intents.len() > 3 && intents.iter().all(|i| i["findings"] != json!([])), "{part:#}");
+    assert!(intents.iter().any(|i| i["outcome"] == "CLEAN" && i["evidence"] != json!([])), "{part:#}");
+    all["scope"] = part["scope"].clone();
+    assert_eq!(all, part);
 }

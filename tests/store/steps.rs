@@ -93,6 +93,7 @@ on_every_database! {
             ended("1", &tenant_id, Ledger::Orders, "O-1"),
             ended("2", &tenant_id, Ledger::Payments, "O-1"),
             ended("3", &"other".into(), Ledger::Payments, "O-1"),
+            StepRecord { state: StepState::Conflict, ..ended("4", &tenant_id, Ledger::Orders, "O-1") },
         ]).await;
         let of_rows = |mut all: Evidence| {
             all.occurrences.retain(|of, _| of.tenant_id == tenant_id && of.id.as_str() == "O-1");
