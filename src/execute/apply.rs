@@ -395,18 +395,10 @@ impl Executor<'_> {
                         Err(end) => return Ok(Some(end)),
                     };
                     if is_money(step) {
-                        let request = match self.leaving(at(next), &as_seen.payments)? {
-                            Ok(request) => request,
+                        leaving = match self.leaving(at(next), &as_seen.payments)? {
+                            Ok(leaving) => leaving.map(|request| outbox::row(&request)),
                             Err(end) => return Ok(Some(end)),
                         };
-                        if let Some(request) = request {
-                            let row = outbox::row(&request);
-                            if let Some(why) = self.store.outbox_hindrance(request.charge.shard, &row).await?
-                            {
-                                return Ok(Some(IntentEnd::Conflict(vec![why])));
-                            }
-                            leaving = Some(row);
-                        }
                     }
                     checked = Some(shards(&as_seen, intent));
                 }

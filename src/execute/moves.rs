@@ -6,7 +6,7 @@ use crate::core::ids::*;
 use crate::core::ledger::Shard;
 use crate::core::plan::{Plan, PlannedIntent, Step};
 use crate::core::status::Ledger;
-use crate::error::{Error, Result};
+use crate::error::{Error, Exit, Result};
 use crate::store::journal::{Entry, Event};
 use crate::store::moves::{Mark, Move, Moved, RowState};
 use crate::store::outbox::OutboxRequest;
@@ -178,8 +178,17 @@ impl Executor<'_> {
         let journal = self.store.journal();
         let mut held = journal.begin().await?;
         self.fence(&mut held, at).await?;
-        let moved = self.move_alone(shard, &self.plain_move(at, &version), seen.as_ref(), leaving).await?;
+        let moved = self.move_alone(shard, &self.plain_move(at, &version), seen.as_ref(), leaving).await;
         journal.commit(held).await?;
+        let moved = match moved {
+            // Another request was in the way of the one that was to leave.
+            Err(error) if error.exit == Exit::Stale => {
+                let (state, note) = (StepState::Conflict, Some(error.message.clone()));
+                self.record(&StepRecord { state, note, ..record }, Event::Conflict).await?;
+                return stopped(IntentEnd::Conflict(vec![error.message]));
+            }
+            moved => moved?,
+        };
         if watch(Moment::Moved(at.step())).is_break() {
             return stopped(IntentEnd::BrokenOff);
         }
@@ -208,11 +217,18 @@ impl Executor<'_> {
         leaving: Option<&OutboxRequest>,
         watch: &Tell<'_>,
     ) -> Result<Ran> {
-        let (mut records, already, mut stop) = self
+        let moved = self
             .store
             .journal()
             .transaction(async |tx| self.move_together(tx, places, before, leaving).await)
-            .await?;
+            .await;
+        let (mut records, already, mut stop) = match moved {
+            // Another request was in the way of the one that was to leave: nothing was moved.
+            Err(error) if error.exit == Exit::Stale => {
+                return Ok(Ran::Stopped(Vec::new(), IntentEnd::Conflict(vec![error.message])));
+            }
+            moved => moved?,
+        };
         for record in records.iter().filter(|r| !already.contains(&r.step_key)) {
             stop = stop.or(self.tell(record, watch));
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Answer, Ask, Charge, ChargeState, Doing, Found, Provider, Request, Shown};
 use crate::core::hash::FieldHash;
 use crate::core::time::{Span, Timestamp};
-use crate::error::Result;
+use crate::error::{Exit, Result};
 use crate::store::Store;
 use crate::store::outbox::{OutboxAnswer, OutboxCharge, OutboxKind, OutboxRequest, OutboxState};
 
@@ -90,7 +90,11 @@ impl Provider for Outbox<'_> {
     }
 
     async fn send(&self, request: &Request, now: Timestamp) -> Result<Answer> {
-        self.store.outbox_add(request.charge.shard, &row(request), now).await?;
+        match self.store.outbox_add(request.charge.shard, &row(request), now).await {
+            // Another request is in its way.
+            Err(error) if error.exit == Exit::Stale => return Ok(Answer::NotSent(error.message)),
+            added => added?,
+        }
         let there = self.store.outbox_answer(request.charge.shard, &request.key).await?;
         Ok(there.map_or(Answer::Accepted(None), |there| told(request, there)))
     }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::{Any, AnyPool, Connection as _, Row as _};
 use tokio::sync::Semaphore;
 
+use super::in_few_lengths;
 use super::rows::SessionRow;
 use super::session::Session;
 use super::sql::{Queries, Statement, Values};
@@ -91,7 +93,7 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{authority}{path}")
 }
 
-/// How many may be at work in one process, each with a connection.
+/// How many may be at work in one process, each with a connection; one more reads ahead of them.
 pub const MAX_WORKERS: u32 = 16;
 
 /// One database: a pool of connections, and how to speak to it.
@@ -118,7 +120,7 @@ impl Database {
     /// When the URL is none of ours (usage), the SQLite file is missing and `create` is false
     /// (usage), or nothing answers (failure). No message holds a password.
     pub async fn connect(url: &str, create: bool) -> Result<Self> {
-        Self::connect_with(url, create, MAX_WORKERS, None).await
+        Self::connect_with(url, create, MAX_WORKERS + 1, None).await
     }
 
     /// As [`Database::connect`], with so many connections at most, each of which is used only once this query
@@ -357,6 +359,32 @@ impl Database {
             Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
             Err(e) => Err(self.failed(&e)),
         }
+    }
+
+    /// Adds rows by the file that takes them as `:rows`, in statements of few lengths: while the database is at one, the
+    /// next is made. False as by [`Database::insert`].
+    pub(super) async fn insert_rows<T>(
+        &self,
+        on: &mut Connection,
+        queries: &Queries,
+        file: &str,
+        rows: &[T],
+        row: impl Fn(&T) -> Values,
+    ) -> Result<bool> {
+        let mut parts = in_few_lengths(rows);
+        let mut made = || {
+            let rows = parts.next()?.iter().map(|one| row(one).into_row()).collect::<Vec<_>>();
+            Some(self.statement(queries, file, &Values::new().bind("rows", rows)))
+        };
+        let mut now = made().transpose()?;
+        while let Some(statement) = now {
+            let (inserted, next) = join(self.insert(on, &statement), async { made().transpose() }).await;
+            if !inserted? {
+                return Ok(false);
+            }
+            now = next?;
+        }
+        Ok(true)
     }
 }
 

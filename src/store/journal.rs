@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::read::batches;
 use super::rows::{LedgerRow, Reader};
 use super::sql::Values;
-use super::{Connection, Database, Queries, Store, Transaction, in_few_lengths};
+use super::{Connection, Database, Queries, Store, Transaction};
 use crate::core::chain::{Content, Link};
 use crate::core::evidence::Evidence;
 use crate::core::ids::*;
@@ -207,19 +207,17 @@ impl Store {
 
     /// As [`Store::append_on`], of many entries one after the other.
     pub async fn append_all_on(&self, on: &mut Transaction, entries: &[Entry]) -> Result<()> {
-        for entries in in_few_lengths(entries) {
-            let mut linked = Vec::with_capacity(entries.len());
-            for entry in entries {
-                let link = on.next_link(&entry.content());
-                on.written(link.clone());
-                linked.push((entry, link));
-            }
-            if !self.journal().write_entries(on, &linked).await? {
-                let chain = linked.first().map_or("", |(_, link)| &link.chain);
-                return Err(Error::clash(format!("the journal's chain {chain} was ended meanwhile")));
-            }
+        let mut linked = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let link = on.next_link(&entry.content());
+            on.written(link.clone());
+            linked.push((entry, link));
         }
-        Ok(())
+        if self.journal().write_entries(on, &linked).await? {
+            return Ok(());
+        }
+        let chain = linked.first().map_or("", |(_, link)| &link.chain);
+        Err(Error::clash(format!("the journal's chain {chain} was ended meanwhile")))
     }
 
     /// The journal's entries in the order in which they were written.
@@ -304,9 +302,8 @@ impl Database {
         on: &mut Connection,
         entries: &[(&Entry, Link)],
     ) -> Result<bool> {
-        let rows: Vec<_> = entries.iter().map(|(e, link)| e.values(e.content(), link).into_row()).collect();
-        let values = Values::new().bind("rows", rows);
-        self.insert(on, &self.statement(&Queries::default(), "journal/append", &values)?).await
+        let values = |(entry, link): &(&Entry, Link)| entry.values(entry.content(), link);
+        self.insert_rows(on, &Queries::default(), "journal/append", entries, values).await
     }
 }
 

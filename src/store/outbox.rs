@@ -6,7 +6,7 @@ use sqlx::any::AnyRow;
 use super::read::batches;
 use super::rows::Reader;
 use super::sql::Values;
-use super::{Connection, Database, Store, in_few_lengths};
+use super::{Connection, Database, Store};
 use crate::core::ids::*;
 use crate::core::ledger::Shard;
 use crate::core::money::Currency;
@@ -99,16 +99,6 @@ pub struct OutboxAnswer {
     pub refund_refused: bool,
 }
 
-impl OutboxAnswer {
-    fn in_the_way(&self) -> String {
-        let About { kind, payment_id, .. } = &self.request;
-        format!(
-            "onefold_outbox holds another {kind} of payment {payment_id} already, which is {} ({})",
-            self.state, self.request_key
-        )
-    }
-}
-
 impl Store {
     fn outbox(&self, shard: Shard) -> &Database {
         self.shard(Ledger::Payments, shard)
@@ -117,7 +107,8 @@ impl Store {
     /// Writes a request into the transaction that moves its payment. False where it is there.
     ///
     /// # Errors
-    /// Refused, where another one is in its way ([`Store::outbox_hindrance`]).
+    /// Stale, where another request about the payment is there that is not refused, or one of the same key that is about
+    /// something else.
     pub async fn outbox_add_on(
         &self,
         on: &mut Connection,
@@ -125,37 +116,19 @@ impl Store {
         request: &OutboxRequest,
         now: Timestamp,
     ) -> Result<bool> {
-        let there = self.outbox_answer_on(on, shard, &request.request_key).await?;
-        let is_there = there.is_some();
-        if let Some(other) = self.outbox_other(on, shard, request, there).await? {
-            let hint = "see what the payment service makes of that one first; `onefold history` tells who asked for it";
-            return Err(Error::refused(other.in_the_way()).hint(hint));
+        let database = self.outbox(shard);
+        if let Some(there) = self.outbox_answer_on(on, shard, &request.request_key).await? {
+            return match there.request == request.about() {
+                true => Ok(false),
+                false => Err(another(&there)),
+            };
         }
-        Ok(!is_there && self.outbox_insert(on, self.outbox(shard), &[request], now).await?)
-    }
-
-    /// What keeps a request from being written: another one about the payment that is not refused, or one of the same
-    /// key that is about something else.
-    pub async fn outbox_hindrance(&self, shard: Shard, request: &OutboxRequest) -> Result<Option<String>> {
-        let mut connection = self.outbox(shard).connection().await?;
-        let there = self.outbox_answer_on(&mut connection, shard, &request.request_key).await?;
-        let other = self.outbox_other(&mut connection, shard, request, there).await?;
-        Ok(other.map(|other| other.in_the_way()))
-    }
-
-    /// Another request that is in the way of one; `there` is what has its key.
-    async fn outbox_other(
-        &self,
-        on: &mut Connection,
-        shard: Shard,
-        request: &OutboxRequest,
-        there: Option<OutboxAnswer>,
-    ) -> Result<Option<OutboxAnswer>> {
-        match there {
-            Some(there) => Ok(Some(there).filter(|there| there.request != request.about())),
-            None if request.kind == OutboxKind::Query => Ok(None),
-            None => self.outbox_of_payments(on, self.outbox(shard), &[request]).await,
+        if request.kind != OutboxKind::Query
+            && let Some(there) = self.outbox_of_payments(on, database, &[request]).await?
+        {
+            return Err(another(&there));
         }
+        self.outbox_insert(on, database, &[request], now).await
     }
 
     /// Writes requests into the transaction that moves their payments, which lie beside the journal. False where one of them
@@ -171,12 +144,7 @@ impl Store {
         if self.outbox_of_payments(on, database, requests).await?.is_some() {
             return Ok(false);
         }
-        for requests in in_few_lengths(requests) {
-            if !self.outbox_insert(on, database, requests, now).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.outbox_insert(on, database, requests, now).await
     }
 
     /// The first request that is not refused of those that are there about some others' payments.
@@ -218,10 +186,8 @@ impl Store {
                 .bind("reason", request.reason.as_str())
                 .bind("requested_at_us", now.micros())
                 .bind("state", OutboxState::Requested.as_str())
-                .into_row()
         };
-        let values = Values::new().bind("rows", requests.iter().map(row).collect::<Vec<_>>());
-        database.insert(on, &database.statement(&self.queries, "outbox/add", &values)?).await
+        database.insert_rows(on, &self.queries, "outbox/add", requests, row).await
     }
 
     /// Writes a request by itself, unless its key is there already.
@@ -271,6 +237,15 @@ impl Store {
         let statement = database.statement(&self.queries, "outbox/set_read", &values)?;
         database.transaction(async |tx| Ok(database.execute(tx, &statement).await? == 1)).await
     }
+}
+
+fn another(there: &OutboxAnswer) -> Error {
+    let About { kind, payment_id, .. } = &there.request;
+    Error::stale(format!(
+        "onefold_outbox holds another {kind} of payment {payment_id} already, which is {} ({})",
+        there.state, there.request_key
+    ))
+    .hint("see what the payment service makes of that one first; `onefold history` tells who asked for it")
 }
 
 fn decode(row: &AnyRow) -> Result<OutboxAnswer> {

@@ -6,7 +6,7 @@ use sqlx::any::AnyRow;
 
 use super::rows::Reader;
 use super::sql::Values;
-use super::{BATCH, Connection, Store, in_few_lengths};
+use super::{BATCH, Connection, Store};
 use crate::core::evidence::{Effect, Evidence};
 use crate::core::ids::*;
 use crate::core::plan::{PlannedIntent, Step};
@@ -297,15 +297,7 @@ impl Store {
 
     /// Adds steps that nobody has claimed; false where there is one of them already.
     pub async fn insert_steps(&self, on: &mut Connection, records: &[StepRecord]) -> Result<bool> {
-        let journal = self.journal();
-        for records in in_few_lengths(records) {
-            let rows: Vec<_> = records.iter().map(|record| bound(record).into_row()).collect();
-            let values = Values::new().bind("rows", rows);
-            if !journal.insert(on, &journal.statement(&self.queries, "steps/insert", &values)?).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.journal().insert_rows(on, &self.queries, "steps/insert", records, bound).await
     }
 
     /// Whether the step was still as it was seen, and is now as `ours` says.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::common::book::Book;
-use crate::common::site::{Site, text};
+use crate::common::site::{Site, run, text};
 use crate::{doubled, on_each_database};
 
 on_each_database![
@@ -106,4 +106,7 @@ fn everything_is_joined_as_a_part_of_it_is(site: &Site) {
     assert!(intents.iter().any(|i| i["outcome"] == "CLEAN" && i["evidence"] != json!([])), "{part:#}");
     all["scope"] = part["scope"].clone();
     assert_eq!(all, part);
+    // Without room for the ledgers in the temporary folder they are read into memory.
+    let line = ["reconcile"];
+    run(site.command(&line).env("TMPDIR", site.path("gone")), &line).ends(0).prints("DUPLICATE_ORDERS");
 }

@@ -4,21 +4,21 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use onefold::core::ledger::Ledgers;
+use onefold::core::ledger::{Ledgers, Payment};
 use onefold::core::status::Ledger;
 use onefold::core::tally::Tally;
 use onefold::execute::apply::Applied;
 use onefold::execute::pace::{Gate, Pace};
 use onefold::execute::{IntentEnd, Moment};
-use onefold::providers::Providers;
 use onefold::providers::outbox::Outbox;
 use onefold::providers::sandbox::{Misbehaviour, Sandbox};
+use onefold::providers::{Answer, Ask, Provider as _, Providers, Request};
 use onefold::store::Store;
 
 use sqlx::{AnyConnection, Connection as _};
 
 use super::scene::*;
-use crate::common::book::Book;
+use crate::common::book::{Book, at};
 use crate::common::databases::{Db, Kind};
 use crate::on_every_database;
 
@@ -103,6 +103,11 @@ async fn outbox(db: &Db, tenant: &str) -> Vec<Vec<String>> {
 fn accepted(applied: &Applied) -> usize {
     applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count()
 }
+
+/// What somebody else asks of the payment service.
+const BY_HAND: &str = "INSERT INTO onefold_outbox (request_key, kind, tenant_id, payment_id, provider, amount_minor, currency, \
+                       reason, requested_at_us, state) VALUES ('by hand', 'REFUND', 't', 'P-O-20-C', 'pay', 1000, 'CNY', \
+                       'by hand', 1, 'TAKEN')";
 
 on_every_database! {
     async fn many_purchases_end_as_one_by_one(db) {
@@ -287,10 +292,7 @@ on_every_database! {
     async fn a_payment_of_which_the_service_has_a_request_already_is_not_asked_about_again(db) {
         let store = db.store().await;
         let night = begin(&store, "t", 40).await;
-        db.run(
-            "INSERT INTO onefold_outbox (request_key, kind, tenant_id, payment_id, provider, amount_minor, currency, reason, \
-             requested_at_us, state) VALUES ('by hand', 'REFUND', 't', 'P-O-20-C', 'pay', 1000, 'CNY', 'by hand', 1, 'TAKEN')",
-        ).await;
+        db.run(BY_HAND).await;
         let applied = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await.unwrap();
         let conflicts: Vec<_> = applied
             .intents
@@ -305,6 +307,38 @@ on_every_database! {
         assert_eq!(night.status(Ledger::Payments, "P-O-20-C").await, "CAPTURED");
         let requests = outbox(db, "t").await;
         assert_eq!(requests.iter().filter(|row| row[1] == "P-O-20-C").count(), 1, "{requests:?}");
+    }
+
+    async fn a_request_of_anothers_that_comes_in_the_very_moment_stops_its_own_purchase_only(db) {
+        let store = db.store().await;
+        let night = begin(&store, "t", 40).await;
+        let moved = "NEW.payment_id = 'P-O-20-C' AND NEW.status = 'REFUNDING'";
+        match db.kind {
+            Kind::Sqlite => db.run(format!("CREATE TRIGGER asks AFTER UPDATE ON payments WHEN {moved} BEGIN {BY_HAND}; END")).await,
+            Kind::Postgres => {
+                db.run(format!("CREATE FUNCTION asks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {moved} THEN {BY_HAND}; END IF; RETURN NEW; END $$")).await;
+                db.run("CREATE TRIGGER asks AFTER UPDATE ON payments FOR EACH ROW EXECUTE FUNCTION asks()").await;
+            }
+            Kind::Mariadb => db.run(format!("CREATE TRIGGER asks AFTER UPDATE ON payments FOR EACH ROW IF {moved} THEN {BY_HAND}; END IF")).await,
+        }
+        let applied = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await.unwrap();
+        let conflicts = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Conflict(_))).count();
+        assert_eq!((conflicts, accepted(&applied)), (1, 3), "{applied:?}");
+        assert_eq!(night.status(Ledger::Payments, "P-O-20-C").await, "CAPTURED");
+    }
+
+    async fn a_request_that_another_is_in_the_way_of_is_not_sent(db) {
+        let store = db.store().await;
+        begin(&store, "t", 40).await;
+        db.run(BY_HAND).await;
+        // A column of the service's own.
+        db.run("ALTER TABLE onefold_outbox ADD COLUMN taken_at TIMESTAMP DEFAULT NULL").await;
+        let payment: Payment = store.read_row(&"t".into(), &"P-O-20-C".into()).await.unwrap().unwrap();
+        let ask = Ask::Refund { amount_minor: 1000, currency: payment.currency };
+        let request = Request { key: "ours".to_owned(), charge: (&payment).into(), ask, reason: String::new(), reference: None };
+        let answer = Outbox::new(&store).send(&request, at(0)).await.unwrap();
+        assert!(matches!(&answer, Answer::NotSent(why) if why.contains("another REFUND of payment P-O-20-C")), "{answer:?}");
+        assert_eq!(db.rows("SELECT request_key FROM onefold_outbox").await, [["by hand"]]);
     }
 
     async fn a_row_that_cannot_be_moved_does_not_hold_back_others(db) {
