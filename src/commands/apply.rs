@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use futures_util::future::join;
 use serde_json::{Value, json};
 
 use super::brakes::{BrakeFlags, Brakes};
@@ -142,9 +141,8 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
     let mut applied = Applied::default();
     let (mut canary, mut broken_off) = (None, None);
     let mut first = args.canary.filter(|size| *size < all.with_steps());
-    let mut next = upcoming.take(first.unwrap_or(SECTION)).await;
     while broken_off.is_none() {
-        let section = match next {
+        let section = match upcoming.take(first.unwrap_or(SECTION)).await {
             Ok(section) if section.is_empty() => break,
             Ok(section) => section,
             Err(error) => {
@@ -153,15 +151,10 @@ pub async fn run(config: &Config, args: ApplyArgs) -> Result<Report> {
             }
         };
         let intents: Vec<_> = section.iter().collect();
-        let carry_out = async {
-            match applied.stopped {
-                true => applying.done_of(&intents).await,
-                false => applying.carry_out(&intents, &pace, &mut watch).await,
-            }
+        let ran = match applied.stopped {
+            true => applying.done_of(&intents).await,
+            false => applying.carry_out(&intents, &pace, &mut watch).await,
         };
-        // The next ones are read while these are carried out.
-        let (ran, ahead) = join(carry_out, upcoming.take(SECTION)).await;
-        next = ahead;
         match ran {
             Ok(ran) => applied = applied.and(ran),
             Err(error) => {
@@ -249,8 +242,7 @@ impl Survey {
         let (mut all, mut left) = (Tally::default(), Tally::default());
         let mut outside = Vec::new();
         let mut provided = Ok(());
-        let mut next = parts.next().await?;
-        while let Some(intents) = next {
+        while let Some(intents) = parts.next().await? {
             let with_steps: Vec<_> = intents.iter().filter(|intent| !intent.steps.is_empty()).collect();
             let begun = match is_begun {
                 true => store.steps_of_intents(&plan_id, with_steps.iter().copied()).await?,
@@ -269,10 +261,7 @@ impl Survey {
                 }
                 Ok(())
             };
-            // The next ones are read while the rows of these are.
-            let (looked, ahead) = join(store.each_moved(&with_steps, look), parts.next()).await;
-            looked?;
-            next = ahead?;
+            store.each_moved(&with_steps, look).await?;
         }
         // Only now is it proven that this is the plan.
         provided?;

@@ -93,7 +93,7 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{authority}{path}")
 }
 
-/// How many may be at work in one process, each with a connection; one more reads ahead of them.
+/// How many may be at work in one process, each with a connection.
 pub const MAX_WORKERS: u32 = 16;
 
 /// One database: a pool of connections, and how to speak to it.
@@ -120,7 +120,7 @@ impl Database {
     /// When the URL is none of ours (usage), the SQLite file is missing and `create` is false
     /// (usage), or nothing answers (failure). No message holds a password.
     pub async fn connect(url: &str, create: bool) -> Result<Self> {
-        Self::connect_with(url, create, MAX_WORKERS + 1, None).await
+        Self::connect_with(url, create, MAX_WORKERS, None).await
     }
 
     /// As [`Database::connect`], with so many connections at most, each of which is used only once this query

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
-use tokio::task::spawn_blocking;
 
 use super::freezes::json;
 use super::journal::{Entry, Event};
@@ -402,10 +401,7 @@ impl<'s> PlanParts<'s> {
             self.next = r.int("part")? + 1;
             saved.push(r.needed("intents")?);
         }
-        // Elsewhere: whoever waits for a database meanwhile goes on.
-        let read =
-            move || saved.into_par_iter().map(Part::of).collect::<std::result::Result<VecDeque<_>, _>>();
-        let parts = spawn_blocking(read).await.map_err(|e| Error::failure(e.to_string()))?;
+        let parts: std::result::Result<VecDeque<_>, _> = saved.into_par_iter().map(Part::of).collect();
         self.waiting = parts.map_err(|why| {
             changed(&self.saved.plan.plan_id, &format!("its intents cannot be read: {why}"))
         })?;
