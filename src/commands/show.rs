@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::decided::{LISTED, steps, tell};
 use super::plan::{basis, heading};
+use super::progress::Progress;
 use crate::config::Config;
 use crate::core::approval::Approval;
 use crate::core::explain::row_in_words;
@@ -39,6 +40,7 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
     let mut parts = store.parts_of_plan(&args.plan).await?;
     let saved = parts.saved.clone();
     let mut plan = saved.plan;
+    let progress = Progress::new(config, "reading the plan");
     // Those that are told of: a plan may have a million.
     let mut all = Tally::default();
     let mut texts = IntentTexts::default();
@@ -57,6 +59,7 @@ pub async fn run(config: &Config, args: ShowArgs) -> Result<Report> {
             }
         }
     }
+    progress.end();
     if let Some(name) = &args.intent {
         return Ok(explain(find(&plan, name)?));
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use clap::Args;
 use serde_json::json;
 
+use super::progress::Progress;
 use super::status::{asked_about, step_table};
 use super::{count, now};
 use crate::config::Config;
@@ -78,7 +79,9 @@ pub async fn run(config: &Config, args: ThawArgs) -> Result<Report> {
     }
     held_by(&freeze, &config.actor, None)?;
 
+    let progress = Progress::new(config, "reading and deciding");
     let (ledgers, intents) = decide(&store, &freeze).await?;
+    progress.end();
     let lapsing = lapsing(&ledgers, &intents, now);
     if !lapsing.is_empty() && !args.accept_lapsing {
         let list = lapsing.iter().take(LISTED).map(|(id, why)| format!("\n  order {id}: {why}"));
