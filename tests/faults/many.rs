@@ -104,6 +104,29 @@ fn accepted(applied: &Applied) -> usize {
     applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Accepted(_))).count()
 }
 
+/// Does something with each row of which a condition holds.
+async fn trigger(db: &Db, event: &str, condition: &str, does: &str) {
+    let made = match db.kind {
+        Kind::Sqlite => format!("WHEN {condition} BEGIN {does}; END"),
+        Kind::Postgres => {
+            let body = format!("BEGIN IF {condition} THEN {does}; END IF; RETURN NEW; END");
+            db.run(format!("CREATE FUNCTION made() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$")).await;
+            "FOR EACH ROW EXECUTE FUNCTION made()".to_owned()
+        }
+        Kind::Mariadb => format!("FOR EACH ROW IF {condition} THEN {does}; END IF"),
+    };
+    db.run(format!("CREATE TRIGGER made {event} {made}")).await;
+}
+
+/// How a trigger refuses a row.
+fn refusal(kind: Kind, why: &str) -> String {
+    match kind {
+        Kind::Sqlite => format!("SELECT RAISE(ABORT, '{why}')"),
+        Kind::Postgres => format!("RAISE EXCEPTION '{why}'"),
+        Kind::Mariadb => format!("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{why}'"),
+    }
+}
+
 /// What somebody else asks of the payment service.
 const BY_HAND: &str = "INSERT INTO onefold_outbox (request_key, kind, tenant_id, payment_id, provider, amount_minor, currency, \
                        reason, requested_at_us, state) VALUES ('by hand', 'REFUND', 't', 'P-O-20-C', 'pay', 1000, 'CNY', \
@@ -272,14 +295,7 @@ on_every_database! {
         let store = db.store().await;
         let night = begin(&store, "t", 40).await;
         let one = "NEW.payment_id = 'P-O-20-C'";
-        match db.kind {
-            Kind::Sqlite => db.run(format!("CREATE TRIGGER full BEFORE INSERT ON onefold_outbox WHEN {one} BEGIN SELECT RAISE(ABORT, 'no room'); END")).await,
-            Kind::Postgres => {
-                db.run(format!("CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {one} THEN RAISE EXCEPTION 'no room'; END IF; RETURN NEW; END $$")).await;
-                db.run("CREATE TRIGGER full_up BEFORE INSERT ON onefold_outbox FOR EACH ROW EXECUTE FUNCTION full_up()").await;
-            }
-            Kind::Mariadb => db.run(format!("CREATE TRIGGER full_up BEFORE INSERT ON onefold_outbox FOR EACH ROW IF {one} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room'; END IF")).await,
-        }
+        trigger(db, "BEFORE INSERT ON onefold_outbox", one, &refusal(db.kind, "no room")).await;
         let error = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await.unwrap_err();
         assert!(error.to_string().contains("no room"), "{error:?}");
         let moved = db.rows("SELECT payment_id FROM payments WHERE status = 'REFUNDING' ORDER BY payment_id").await;
@@ -313,14 +329,7 @@ on_every_database! {
         let store = db.store().await;
         let night = begin(&store, "t", 40).await;
         let moved = "NEW.payment_id = 'P-O-20-C' AND NEW.status = 'REFUNDING'";
-        match db.kind {
-            Kind::Sqlite => db.run(format!("CREATE TRIGGER asks AFTER UPDATE ON payments WHEN {moved} BEGIN {BY_HAND}; END")).await,
-            Kind::Postgres => {
-                db.run(format!("CREATE FUNCTION asks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {moved} THEN {BY_HAND}; END IF; RETURN NEW; END $$")).await;
-                db.run("CREATE TRIGGER asks AFTER UPDATE ON payments FOR EACH ROW EXECUTE FUNCTION asks()").await;
-            }
-            Kind::Mariadb => db.run(format!("CREATE TRIGGER asks AFTER UPDATE ON payments FOR EACH ROW IF {moved} THEN {BY_HAND}; END IF")).await,
-        }
+        trigger(db, "AFTER UPDATE ON payments", moved, BY_HAND).await;
         let applied = night.apply_through(&providers(Outbox::new(&store)), |_| ControlFlow::Continue(())).await.unwrap();
         let conflicts = applied.intents.iter().filter(|(_, end)| matches!(end, IntentEnd::Conflict(_))).count();
         assert_eq!((conflicts, accepted(&applied)), (1, 3), "{applied:?}");
@@ -345,14 +354,7 @@ on_every_database! {
         let store = db.store().await;
         let night = begin(&store, "t", 20).await;
         let one = "OLD.hold_id = 'H-O-9-B'";
-        match db.kind {
-            Kind::Sqlite => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory WHEN {one} BEGIN SELECT RAISE(ABORT, 'locked'); END")).await,
-            Kind::Postgres => {
-                db.run(format!("CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {one} THEN RAISE EXCEPTION 'locked'; END IF; RETURN NEW; END $$")).await;
-                db.run("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW EXECUTE FUNCTION stays()").await;
-            }
-            Kind::Mariadb => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW IF {one} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'locked'; END IF")).await,
-        }
+        trigger(db, "BEFORE UPDATE ON inventory", one, &refusal(db.kind, "locked")).await;
         let error = night.apply(|_| ControlFlow::Continue(())).await.unwrap_err();
         assert!(error.to_string().contains("locked") && error.hint.is_some(), "{error:?}");
         // It is the last by its name.
@@ -364,15 +366,13 @@ on_every_database! {
         let store = db.store().await;
         let night = begin(&store, "t", 20).await;
         let one = "OLD.hold_id = 'H-O-3-B'";
-        match db.kind {
-            Kind::Sqlite => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory WHEN {one} BEGIN SELECT RAISE(IGNORE); END")).await,
-            Kind::Postgres => {
-                db.run(format!("CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {one} THEN RETURN NULL; END IF; RETURN NEW; END $$")).await;
-                db.run("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW EXECUTE FUNCTION stays()").await;
-            }
+        let does = match db.kind {
+            Kind::Sqlite => "SELECT RAISE(IGNORE)",
+            Kind::Postgres => "RETURN NULL",
             // It counts the row, and says afterwards that it did not move.
-            Kind::Mariadb => db.run(format!("CREATE TRIGGER stays BEFORE UPDATE ON inventory FOR EACH ROW SET NEW.status = IF({one}, OLD.status, NEW.status)")).await,
-        }
+            Kind::Mariadb => "SET NEW.status = OLD.status",
+        };
+        trigger(db, "BEFORE UPDATE ON inventory", one, does).await;
         let applied = night.apply(|_| ControlFlow::Continue(())).await;
         if db.kind == Kind::Mariadb {
             let error = applied.unwrap_err();
