@@ -12,6 +12,7 @@ on_each_database![
     converge_finds_a_request_that_left_before_it_was_recorded,
     a_charge_in_doubt_is_asked_about,
     on_a_server_it_is_what_stands_where_nothing_is_said,
+    requests_that_left_are_told_whatever_breaks_it_off,
 ];
 
 const CONFIG: &str = "[providers.\"*\"]\nkind = \"outbox\"\n[limits]\nmax_refund_total = [\"CNY:1000\"]\n";
@@ -158,4 +159,32 @@ fn on_a_server_it_is_what_stands_where_nothing_is_said(site: &Site) {
         Kind::Sqlite => ran.ends(0).prints("sandbox (no real money moves)"),
         _ => ran.ends(6).prints("outbox (your payment service)"),
     };
+}
+
+fn requests_that_left_are_told_whatever_breaks_it_off(site: &Site) {
+    let mut book = Book::new();
+    for n in 0..2 {
+        book.bought(&format!("A{n}"), n * 1800);
+        book.bought(&format!("B{n}"), n * 1800 + 10);
+    }
+    site.import(&book.ledgers);
+    site.freeze();
+    let plan = site.plan();
+    // The first legs are made, and nothing is sent.
+    let gone = "[providers.\"*\"]\nkind = \"exec\"\ncommand = [\"/no/such/program\"]\n";
+    let gone = site.configured(&CONFIG.replace("[providers.\"*\"]\nkind = \"outbox\"\n", gone));
+    site.run(&["apply", &plan, "--yes", "--config", &gone]).ends(1).prints("NOT_SENT");
+    site.sql(match site.kind() {
+        Kind::Sqlite => {
+            "CREATE TRIGGER no_room BEFORE INSERT ON onefold_outbox WHEN NEW.payment_id = 'P-B1' \
+             BEGIN SELECT RAISE(ABORT, 'no_room'); END"
+        }
+        _ => "ALTER TABLE onefold_outbox ADD CONSTRAINT no_room CHECK (payment_id <> 'P-B1')",
+    });
+    let shop = Shop { site, config: site.configured(CONFIG) };
+    let told = shop.run(&["apply", &plan, "--yes", "--json"]).ends(6).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert!(told["error"]["message"].as_str().unwrap().contains("no_room"), "{told:#}");
+    assert_eq!((&told["intents"][0]["end"], &told["done_now"]), (&"ACCEPTED".into(), &0.into()), "{told:#}");
+    assert_eq!(shop.outbox(), ["REFUND P-B0 REQUESTED"]);
 }
