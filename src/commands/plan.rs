@@ -93,12 +93,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
     let mut outside = Vec::new();
     let mut needs = None;
 
-    let mut unlisted = Tally::default();
     // The intents of a plan of very many, of which those in its own list are some.
     let mut texts: Option<IntentTexts> = None;
     // Who reads no JSON is not made to wait for that of a million intents.
     let whole = config.format.is_json() || args.output.is_some();
-    let plan = if let Some(dir) = &args.files {
+    let (plan, all) = if let Some(dir) = &args.files {
         let options = args.file_flags.options(args.zone)?;
         let files = LedgerFiles::in_dir(dir)?;
         let as_of = as_of.unwrap_or(made_at);
@@ -109,8 +108,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
         let quick =
             sifted.and_then(|sifted| decided(config, &sifted, &scope, listing, made_at)).transpose()?;
         if let Some(quick) = quick {
-            (unlisted, texts) = (quick.unlisted, Some(quick.texts));
-            quick.plan
+            let all = quick.tally();
+            texts = Some(quick.texts);
+            (quick.plan, all)
         } else {
             let ledgers = load(config, &files, &options)?;
             let mut evidence = Evidence::default();
@@ -118,7 +118,9 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             let progress = Progress::new(config, "deciding");
             let decided = make(&ledgers, &scope, &policy, as_of, &evidence)?;
             progress.end();
-            decided.into_plan(new_id("PL"), made_at, None)
+            let plan = decided.into_plan(new_id("PL"), made_at, None);
+            let all = Tally::of(&plan.intents);
+            (plan, all)
         }
     } else {
         let store = config.open_ready().await?;
@@ -143,10 +145,11 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             }
             false => None,
         };
-        let (rule, plan) = if let Some(mut quick) = quick {
+        let (rule, plan, all) = if let Some(mut quick) = quick {
             quick.plan.freeze_id = freeze_id;
             let rule = store.save_plan_as(&quick.plan, &quick.texts, &keeps, maker).await?;
-            (unlisted, texts) = (quick.unlisted, Some(quick.texts));
+            let all = quick.tally();
+            texts = Some(quick.texts);
             if let Some(freeze) = freeze.as_ref().filter(|_| !scope.is_everything()) {
                 let look = |intents: &[&PlannedIntent], ledgers: &Ledgers| {
                     outside.extend(freeze.outside(intents, ledgers));
@@ -154,7 +157,7 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
                 };
                 store.each_moved(&quick.plan.with_steps(), look).await?;
             }
-            (rule, quick.plan)
+            (rule, quick.plan, all)
         } else {
             let progress = Progress::new(config, "reading and deciding");
             let ledgers = store.read_scope(&scope).await?;
@@ -163,29 +166,27 @@ pub async fn run(config: &Config, args: PlanArgs) -> Result<Report> {
             keeps = KeepChanges::default();
             withdraw(&args, &scope, &mut evidence, &mut keeps)?;
             choose(&args, &ledgers, &scope, &mut evidence, &mut keeps)?;
-            let may_plan = |intent: &Intent<'_>| freeze.as_ref().is_none_or(|f| f.may_plan(intent));
+            let held = freeze.as_ref().and_then(Freeze::held_rows);
+            let may_plan = |intent: &Intent<'_>| held.as_ref().is_none_or(|held| held.touches(intent));
             let decided = make_of(&ledgers, &scope, &policy, as_of, &evidence, may_plan)?;
             let plan = decided.into_plan(new_id("PL"), made_at, freeze_id);
             let rule = store.save_plan(&plan, &keeps, maker).await?;
             outside = freeze.as_ref().map_or_else(Vec::new, |f| f.outside(&plan.with_steps(), &ledgers));
             progress.end();
-            (rule, plan)
+            let all = Tally::of(&plan.intents);
+            (rule, plan, all)
         };
         if freeze.is_some() {
-            let mut all = Tally::of(&plan.intents);
-            all.add_all(&unlisted);
             needs = store.why_approved(&plan, &all, &rule, made_at).await?.map(|why| (rule, why));
         }
         under = freeze;
-        plan
+        (plan, all)
     };
     let lists = texts.is_none() && (whole || args.files.is_none());
     let json = if lists { json!(plan) } else { json!(plan.without_intents()) };
     if let Some(path) = &args.output {
         write_new_json(path, &Whole { json: &json, intents: texts.as_ref() })?;
     }
-    let mut all = Tally::of(&plan.intents);
-    all.add_all(&unlisted);
     let report = tell(basis(Report::new(json).title(heading(&plan)), &plan), &plan, &all, LISTED);
     let narrowed = under.as_ref().and_then(|f| Some((&f.freeze_id, f.narrowed_to.as_ref()?.len())));
     let narrowed = narrowed.map(|(freeze_id, held)| {
@@ -219,7 +220,8 @@ pub async fn digest_now(config: &Config, store: &Store, plan: &Plan, freeze: &Fr
     let progress = Progress::new(config, "deciding again");
     let ledgers = store.read_scope(scope).await?;
     let evidence = store.evidence_of(&ledgers).await?;
-    let may_plan = |intent: &Intent<'_>| freeze.may_plan(intent);
+    let held = freeze.held_rows();
+    let may_plan = |intent: &Intent<'_>| held.as_ref().is_none_or(|held| held.touches(intent));
     let again = make_of(&ledgers, scope, policy, *as_of, &evidence, may_plan)?;
     progress.end();
     Ok(again.into_plan(plan.plan_id.clone(), plan.made_at, None).digest)

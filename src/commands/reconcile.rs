@@ -14,8 +14,8 @@ use super::statement::{self, StatementFlags};
 use super::{count, freeze_over, now};
 use crate::config::Config;
 use crate::core::money::Currency;
-use crate::core::plain::{Basis, Listed, Listing, Planned};
-use crate::core::plan::{Finding, Outcome, PlannedIntent, make};
+use crate::core::plain::{Basis, Listed, Listing};
+use crate::core::plan::{Finding, Outcome, Plan, PlannedIntent, make};
 use crate::core::tally::Tally;
 use crate::error::Result;
 use crate::report::{Column, Report, Table};
@@ -81,10 +81,10 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         }
         false => None,
     };
-    let (listed, all, decided_sums, outside_sums) = if let Some(Planned { plan, unlisted, .. }) = quick {
-        let mut all = Tally::of(&plan.intents);
-        all.add_all(&unlisted);
-        (plan.intents, all, plan.sums, plan.outside_sums)
+    let (listed, all, decided_sums, outside_sums) = if let Some(quick) = quick {
+        let all = quick.tally();
+        let Plan { intents, sums, outside_sums, .. } = quick.plan;
+        (intents, all, sums, outside_sums)
     } else {
         let progress = Progress::new(config, "reading and joining");
         let ledgers = store.read_scope(&scope).await?;
@@ -95,8 +95,7 @@ pub async fn run(config: &Config, args: ReconcileArgs) -> Result<Report> {
         (decided.intents, all, decided.sums, decided.outside_sums)
     };
 
-    let mut notable: Vec<&PlannedIntent> =
-        listed.iter().filter(|i| i.orders.len() > 1 || !i.findings.is_empty()).collect();
+    let mut notable: Vec<&PlannedIntent> = listed.iter().filter(|i| i.is_notable()).collect();
     // What there is to do first; a show has many clean purchases with some finding.
     notable.sort_by_key(|i| i.outcome == Outcome::Clean);
     let sums = by_finding(&notable);

@@ -156,16 +156,8 @@ async fn decide(store: &Store, freeze: &Freeze) -> Result<(Ledgers, Vec<PlannedI
             })
         }));
     }
-    if let Some(held) = &freeze.narrowed_to {
-        let orders =
-            |h: &HeldIntent| h.orders.iter().map(|id| (Ledger::Orders, RowId::from(id))).collect::<Vec<_>>();
-        let held: HashSet<(&TenantId, Ledger, RowId)> = held
-            .iter()
-            .flat_map(|h| {
-                orders(h).into_iter().chain(h.orphans.iter().cloned()).map(|(of, id)| (&h.tenant_id, of, id))
-            })
-            .collect();
-        intents.retain(|intent| rows(intent).any(|row| held.contains(&row)));
+    if let Some(held) = freeze.held_rows() {
+        intents.retain(|intent| rows(intent).any(|row| held.has(&row)));
     }
     Ok((ledgers, intents))
 }

@@ -1,6 +1,6 @@
 //! A freeze: who holds which scope still, under which fencing token and for how long.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -82,17 +82,36 @@ pub struct HeldIntent {
 }
 
 impl HeldIntent {
-    /// Whether a row of this intent is held.
-    pub fn touches(&self, intent: &Intent<'_>) -> bool {
-        self.tenant_id == *intent.tenant_id
-            && (intent.orders.iter().any(|o| self.orders.contains(&o.order.order_id))
-                || intent.orphans.iter().any(|o| self.orphans.contains(&(o.ledger(), o.id()))))
-    }
-
     pub fn holds(&self, intent: &PlannedIntent) -> bool {
         self.tenant_id == intent.tenant_id
             && intent.orders.iter().all(|id| self.orders.contains(id))
             && intent.orphans.iter().all(|row| self.orphans.contains(row))
+    }
+}
+
+/// The orders and orphans that a narrowed freeze still holds: one look tells of each row, for there may be very many.
+#[derive(Debug)]
+pub struct HeldRows<'f>(HashSet<(&'f TenantId, Ledger, RowId)>);
+
+impl<'f> HeldRows<'f> {
+    fn of(held: &'f [HeldIntent]) -> Self {
+        let rows = held.iter().flat_map(|h| {
+            let orders = h.orders.iter().map(|id| (Ledger::Orders, RowId::from(id)));
+            orders.chain(h.orphans.iter().cloned()).map(|(ledger, id)| (&h.tenant_id, ledger, id))
+        });
+        Self(rows.collect())
+    }
+
+    /// Whether a row of this intent is held.
+    pub fn touches(&self, intent: &Intent<'_>) -> bool {
+        let orders = intent.orders.iter().map(|o| (Ledger::Orders, RowId::from(&o.order.order_id)));
+        let mut rows = orders.chain(intent.orphans.iter().map(|o| (o.ledger(), o.id())));
+        rows.any(|(ledger, id)| self.has(&(intent.tenant_id, ledger, id)))
+    }
+
+    /// Whether this order or orphan is held.
+    pub fn has(&self, row: &(&TenantId, Ledger, RowId)) -> bool {
+        self.0.contains(row)
     }
 }
 
@@ -132,9 +151,9 @@ impl Freeze {
         self.is_live(now).then(|| self.lease_until.since(now))
     }
 
-    /// Whether a plan under it may be about this intent: a narrowed freeze holds only some still.
-    pub fn may_plan(&self, intent: &Intent<'_>) -> bool {
-        self.narrowed_to.as_ref().is_none_or(|held| held.iter().any(|h| h.touches(intent)))
+    /// What it holds still, once it is narrowed: a plan under it may be about nothing else.
+    pub fn held_rows(&self) -> Option<HeldRows<'_>> {
+        self.narrowed_to.as_deref().map(HeldRows::of)
     }
 
     /// Whether it stops what a service asks about.

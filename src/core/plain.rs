@@ -508,7 +508,7 @@ pub fn rank(intent: &PlannedIntent) -> Rank<'_> {
 pub enum Listed {
     /// Every one, with what it saw and with its evidence.
     Every,
-    /// Those of two or more orders or with a finding, with their evidence.
+    /// Those that are notable, with their evidence.
     Notable,
     /// All but those that are CLEAN and of one order.
     ButPlain,
@@ -522,7 +522,7 @@ impl Listed {
         let is_clean = intent.outcome == Outcome::Clean;
         match self {
             Self::Every => true,
-            Self::Notable => intent.orders.len() > 1 || !intent.findings.is_empty(),
+            Self::Notable => intent.is_notable(),
             Self::ButPlain => !is_clean || intent.orders.len() != 1,
             Self::First(most) => intent.outcome.is_undecided() || !is_clean && before < most,
         }
@@ -544,6 +544,15 @@ pub struct Planned {
     pub unlisted: Tally,
     /// Those of every intent, where they were to be kept.
     pub texts: IntentTexts,
+}
+
+impl Planned {
+    /// Of all its intents, those that do not stand in its list, too.
+    pub fn tally(&self) -> Tally {
+        let mut all = Tally::of(&self.plan.intents);
+        all.add_all(&self.unlisted);
+        all
+    }
 }
 
 /// A plan in the making, of stretches in the plan's order.

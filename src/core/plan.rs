@@ -161,6 +161,13 @@ pub struct PlannedIntent {
     pub user_id: Option<UserId>,
 }
 
+impl PlannedIntent {
+    /// Whether it is of two or more orders or has a finding.
+    pub const fn is_notable(&self) -> bool {
+        self.orders.len() > 1 || !self.findings.is_empty()
+    }
+}
+
 /// One compare-and-set on one row (contract, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
